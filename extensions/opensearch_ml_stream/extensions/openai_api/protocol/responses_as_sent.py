@@ -1,0 +1,146 @@
+"""The events of a response as its provider sent them, whose dialect the client speaks.
+
+The last one waits until the stream has ended as it says.
+"""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, to_chunk_list
+from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.wire_format import WireFormat
+from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import (
+    COMMENT,
+    CONTENT_TYPE,
+    ResponsesEvents,
+    error_events,
+    event,
+)
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
+
+_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+_TYPE = b'{"type":"'
+
+
+class ResponsesStream(WireFormat):
+    """The format of one stream: its events as they were sent if it begins with one that was, else written here."""
+
+    content_type = CONTENT_TYPE
+
+    def __init__(self, response: ResponseObject) -> None:
+        self._response = response
+        self._format: WireFormat | None = None
+
+    @property
+    def heartbeat(self) -> bytes:
+        """A comment."""
+        return COMMENT
+
+    def chunks(self, chunks: Chunks) -> bytes:
+        """Encode all chunks of one upstream read."""
+        if self._format is None:
+            is_sent = isinstance(chunks, list) and any(chunk.event for chunk in chunks)
+            self._format = SentEvents() if is_sent else ResponsesEvents(self._response)
+        return self._format.chunks(chunks)
+
+    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
+        """Encode the end."""
+        return (self._format or ResponsesEvents(self._response)).ending(ending, extra)
+
+    def error(self, error: MLStreamError) -> bytes:
+        """Encode the error."""
+        return (self._format or ResponsesEvents(self._response)).error(error)
+
+
+class SentEvents(WireFormat):
+    """The format of one stream of events that pass as they were sent.
+
+    Text that came without its event goes to the part that was begun last.
+    """
+
+    content_type = CONTENT_TYPE
+
+    def __init__(self) -> None:
+        self._first: bytes | None = None
+        self._last: bytes | None = None
+        self._before = b"{}"  # the event before, unless its number is counted here
+        self._number = 0  # of the next event, where those are counted here
+        self._part: dict[str, Any] = {}
+
+    @property
+    def heartbeat(self) -> bytes:
+        """A comment."""
+        return COMMENT
+
+    def chunks(self, chunks: Chunks) -> bytes:
+        """Encode all chunks of one upstream read."""
+        return b"".join([self._chunk(chunk) for chunk in to_chunk_list(chunks)]) or COMMENT
+
+    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
+        """Encode the last event, with what is to be said beside it."""
+        last = self._last
+        if last is None:
+            status = items.status(ending)
+            said = {"status": status, "incomplete_details": items.incomplete_details(ending)}
+            return event(f"response.{status}", self._next(), b'"response":' + self._response(said | extra))
+        if extra:
+            payload = orjson.loads(last)
+            payload["response"] |= extra
+            last = orjson.dumps(payload)
+        return _as_sent(_type_of(last), last)
+
+    def error(self, error: MLStreamError) -> bytes:
+        """Encode the failure that the provider sent, else the error."""
+        if self._last is not None and _type_of(self._last) == "response.failed":
+            return _as_sent("response.failed", self._last)
+        failed = self._response({"status": "failed", "error": items.response_error(error)})
+        return error_events(self._next(), error, failed)
+
+    def _chunk(self, chunk: Chunk) -> bytes:
+        if not chunk.event:
+            return self._text(chunk.text) if chunk.text else b""
+        kind = _type_of(chunk.event)
+        if kind in _ENDS:
+            self._last = chunk.event
+            return b""
+        if kind == "error":  # which is told with the end that it is
+            return b""
+        if self._first is None:
+            self._first = chunk.event
+        if kind == "response.content_part.added":
+            payload = orjson.loads(chunk.event)
+            self._part = {name: payload.get(name) for name in ("item_id", "output_index", "content_index")}
+        self._before = chunk.event
+        return _as_sent(kind, chunk.event)
+
+    def _text(self, text: str) -> bytes:
+        members = orjson.dumps({**self._part, "delta": text, "logprobs": []})[1:-1]
+        number = self._next()
+        self._before, self._number = b"", number + 1
+        return event("response.output_text.delta", number, members)
+
+    def _next(self) -> int:
+        """Return the number of the next event."""
+        if not self._before:
+            return self._number
+        number = orjson.loads(self._before).get("sequence_number")
+        return number + 1 if isinstance(number, int) else 0
+
+    def _response(self, members: dict[str, Any]) -> bytes:
+        """Return the response as it began, with these members."""
+        begun = orjson.loads(self._first)["response"] if self._first is not None else {}
+        return orjson.dumps({**begun, **members})
+
+
+def _type_of(payload: bytes) -> str:
+    if payload.startswith(_TYPE):
+        return payload[len(_TYPE) : payload.index(b'"', len(_TYPE))].decode()
+    return str(orjson.loads(payload)["type"])
+
+
+def _as_sent(kind: str, payload: bytes) -> bytes:
+    """Return the event of a payload, which may have several lines."""
+    name = kind.encode("ascii", "replace").translate(None, b"\r\n")
+    return b"event: %b\ndata: %b\n\n" % (name, payload.replace(b"\n", b"\ndata: "))

@@ -1,0 +1,270 @@
+"""The events of a streamed response, in OpenAI's order: items of the output one by one, each with its parts.
+
+https://platform.openai.com/docs/api-reference/responses-streaming. The last events repeat the whole text, so it is kept
+here: as it came, as the inside of a JSON string.
+
+A provider may mix the fragments of parallel calls, so calls are done when the stream is. Reasoning is the summary that
+an item of reasoning has, as every client reads that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, to_chunk_list
+from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES
+from opensearch_ml_stream.connectors.errors import MLStreamError, UpstreamError
+from opensearch_ml_stream.connectors.wire_format import WireFormat
+from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
+
+CONTENT_TYPE = "text/event-stream; charset=utf-8"
+COMMENT = b": ping\n\n"
+
+_DELTA = b'event: %b\ndata: {"type":"%b","sequence_number":%%d,%b,"delta":"%%b"%b}\n\n'
+_ITEM_BYTES = 512  # what an item costs beside its text, so that endless items are too many
+
+
+def event(kind: str, number: int, members: bytes) -> bytes:
+    """Return an event with its members beside type and number."""
+    name = kind.encode()
+    return b'event: %b\ndata: {"type":"%b","sequence_number":%d,%b}\n\n' % (name, name, number, members)
+
+
+def error_events(number: int, error: MLStreamError, failed: bytes) -> bytes:
+    """Return how a stream fails: as an event of its own and as the end of the response, as clients look at either."""
+    members = orjson.dumps({**items.response_error(error), "param": None})[1:-1]
+    return event("error", number, members) + event("response.failed", number + 1, b'"response":' + failed)
+
+
+@dataclass(slots=True)
+class _Text:
+    """A message, or reasoning, whose text is coming."""
+
+    is_message: bool
+    index: int
+    id: bytes
+    part: bytes  # members that say where its text is
+    delta: bytes  # the event of a delta, with its number and text to be filled in
+    text: bytearray = field(default_factory=bytearray)
+    signature: str = ""
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call whose arguments are coming."""
+
+    index: int
+    id: bytes
+    place: bytes  # members that say which item it is
+    delta: bytes
+    call_id: str
+    name: str
+    arguments: bytearray = field(default_factory=bytearray)
+
+
+class ResponsesEvents(WireFormat):
+    """The format of one stream.
+
+    The last events of an answer of more than `max_bytes` would be larger than what clients take; it fails there.
+    """
+
+    content_type = CONTENT_TYPE
+
+    def __init__(self, response: ResponseObject, max_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._response = response
+        self._room = max_bytes
+        self._number = 0  # of the next event
+        self._items: list[bytes] = []  # by their index; those that are not done are empty
+        self._open: _Text | None = None
+        self._calls: dict[int, _Call] = {}
+        self._is_over = False
+
+    @property
+    def heartbeat(self) -> bytes:
+        """A comment."""
+        return COMMENT
+
+    def chunks(self, chunks: Chunks) -> bytes:
+        """Encode all chunks of one upstream read."""
+        if self._is_over:
+            return COMMENT
+        if isinstance(chunks, TextRun):
+            events = self._run(chunks)
+        else:
+            events = b"".join([self._chunk(chunk) for chunk in to_chunk_list(chunks)])
+        return (events or COMMENT) if self._room >= 0 else events + self.error(_too_long())
+
+    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
+        """Encode the end of all that is open, and the response."""
+        if self._is_over:
+            return b""
+        self._is_over = True
+        status = items.status(ending)
+        is_whole = status == "completed"
+        done = self._begin() + self._end_text(is_whole=is_whole) + self._end_calls(is_whole=is_whole)
+        return done + self._of_response(f"response.{status}", self._response.ended(self._items, ending, extra))
+
+    def error(self, error: MLStreamError) -> bytes:
+        """Encode the error; what was not done then is no part of the response."""
+        if self._is_over:
+            return b""
+        self._is_over = True
+        begun = self._begin()
+        failed = self._response.failed([item for item in self._items if item], error)
+        return begun + error_events(self._number, error, failed)
+
+    def _run(self, run: TextRun) -> bytes:
+        opening, message = self._in_text(is_message=True)
+        number, delta = self._number, message.delta
+        self._room -= len(run)
+        if run.find(TextRun.SEPARATOR) < 0:  # one text, as nearly all reads have
+            message.text += run
+            self._number = number + 1
+            return opening + delta % (number, run)
+        texts = run.split(TextRun.SEPARATOR)
+        message.text += b"".join(texts)
+        self._number = number + len(texts)
+        return opening + b"".join([delta % pair for pair in enumerate(texts, number)])
+
+    def _chunk(self, chunk: Chunk) -> bytes:
+        parts: list[bytes] = []
+        if chunk.reasoning or chunk.signature:
+            parts += self._reasoning(chunk.reasoning, chunk.signature)
+        if chunk.text:
+            opening, message = self._in_text(is_message=True)
+            parts += (opening, self._delta(message.delta, message.text, chunk.text))
+        for call in chunk.tool_calls:
+            parts += self._fragment(call)
+        return b"".join(parts)
+
+    def _reasoning(self, text: str, signature: str) -> Sequence[bytes]:
+        """Encode reasoning. What comes after a signature is not what that signs, and so another item."""
+        is_signed = self._open is not None and bool(self._open.signature)
+        ended = self._end_text() if text and is_signed else b""
+        opening, reasoning = self._in_text(is_message=False)
+        part = self._part_event("added", reasoning) if text and not reasoning.text else b""
+        delta = self._delta(reasoning.delta, reasoning.text, text) if text else b""
+        reasoning.signature += signature
+        self._room -= len(signature)
+        return ended, opening, part, delta
+
+    def _fragment(self, fragment: ToolCall) -> Sequence[bytes]:
+        call = self._calls.get(fragment.index)
+        if call is not None:
+            return (self._delta(call.delta, call.arguments, fragment.arguments) if fragment.arguments else b"",)
+        before = self._begin() + self._end_text()
+        call = self._calls[fragment.index] = self._new_call(fragment)
+        item = items.function_call(call.id, "in_progress", call.call_id, call.name, b"")
+        added = self._item_event("added", call.index, item)
+        delta = self._delta(call.delta, call.arguments, fragment.arguments) if fragment.arguments else b""
+        return before, added, delta
+
+    def _delta(self, delta: bytes, so_far: bytearray, text: str) -> bytes:
+        encoded = orjson.dumps(text)[1:-1]
+        so_far += encoded
+        self._room -= len(encoded)
+        self._number += 1
+        return delta % (self._number - 1, encoded)
+
+    def _in_text(self, *, is_message: bool) -> tuple[bytes, _Text]:
+        """Return the message, or reasoning, that text is to go to, and the events that begin it if it is new."""
+        if self._open is not None and self._open.is_message is is_message:
+            return b"", self._open
+        before = self._begin() + self._end_text()
+        index = self._new_item()
+        self._open = open = _new_text(self._id("msg" if is_message else "rs", index), index, is_message=is_message)
+        item = items.message(open.id, "in_progress", b"") if is_message else items.reasoning(open.id, b"", "")
+        added = self._item_event("added", index, item)
+        return before + added + (self._part_event("added", open) if is_message else b""), open
+
+    def _new_call(self, fragment: ToolCall) -> _Call:
+        index = self._new_item()
+        id = self._id("fc", index)
+        place = b'"item_id":"%b","output_index":%d' % (id, index)
+        kind = b"response.function_call_arguments.delta"
+        call_id = fragment.id or self._id("call", index).decode()
+        return _Call(index, id, place, _DELTA % (kind, kind, place, b""), call_id, fragment.name or "")
+
+    def _new_item(self) -> int:
+        self._items.append(b"")
+        self._room -= _ITEM_BYTES
+        return len(self._items) - 1
+
+    def _id(self, prefix: str, index: int) -> bytes:
+        return f"{prefix}_{self._response.token}_{index}".encode()
+
+    def _begin(self) -> bytes:
+        """Encode the first two events, unless they have been sent."""
+        if self._number:
+            return b""
+        begun = self._response.begun()
+        return self._of_response("response.created", begun) + self._of_response("response.in_progress", begun)
+
+    def _end_text(self, *, is_whole: bool = True) -> bytes:
+        """Encode the end of the message, or reasoning, that is open."""
+        open, self._open = self._open, None
+        if open is None:
+            return b""
+        text = bytes(open.text)
+        said = b'%b,"text":"%b"' % (open.part, text)
+        if open.is_message:
+            done = self._event("response.output_text.done", said + b',"logprobs":[]')
+            item = items.message(open.id, "completed" if is_whole else "incomplete", items.output_text(text))
+        else:
+            done = self._event("response.reasoning_summary_text.done", said) if text else b""
+            item = items.reasoning(open.id, text, open.signature)
+        part = self._part_event("done", open, text) if done else b""
+        return b"".join([done, part, self._done(open.index, item)])
+
+    def _end_calls(self, *, is_whole: bool) -> bytes:
+        """Encode the end of all calls. Of an answer that is not whole, the last one may be cut off."""
+        events: list[bytes] = []
+        calls = list(self._calls.values())
+        for call in calls:
+            is_done = is_whole or call is not calls[-1]
+            if is_done and not call.arguments:  # clients parse them
+                events.append(self._delta(call.delta, call.arguments, "{}"))
+            arguments = bytes(call.arguments)
+            said = b'%b,"name":%b,"arguments":"%b"' % (call.place, orjson.dumps(call.name), arguments)
+            events.append(self._event("response.function_call_arguments.done", said))
+            status = "completed" if is_done else "incomplete"
+            item = items.function_call(call.id, status, call.call_id, call.name, arguments)
+            events.append(self._done(call.index, item))
+        return b"".join(events)
+
+    def _done(self, index: int, item: bytes) -> bytes:
+        self._items[index] = item
+        return self._item_event("done", index, item)
+
+    def _item_event(self, what: str, index: int, item: bytes) -> bytes:
+        return self._event(f"response.output_item.{what}", b'"output_index":%d,"item":%b' % (index, item))
+
+    def _part_event(self, what: str, open: _Text, text: bytes = b"") -> bytes:
+        kind = "content_part" if open.is_message else "reasoning_summary_part"
+        part = items.output_text(text) if open.is_message else items.summary_text(text)
+        return self._event(f"response.{kind}.{what}", b'%b,"part":%b' % (open.part, part))
+
+    def _of_response(self, kind: str, response: bytes) -> bytes:
+        return self._event(kind, b'"response":' + response)
+
+    def _event(self, kind: str, members: bytes) -> bytes:
+        self._number += 1
+        return event(kind, self._number - 1, members)
+
+
+def _new_text(id: bytes, index: int, *, is_message: bool) -> _Text:
+    kind = b"response.output_text.delta" if is_message else b"response.reasoning_summary_text.delta"
+    number, end = (b"content_index", b',"logprobs":[]') if is_message else (b"summary_index", b"")
+    part = b'"item_id":"%b","output_index":%d,"%b":0' % (id, index, number)
+    return _Text(is_message, index, id, part, _DELTA % (kind, kind, part, end))
+
+
+def _too_long() -> UpstreamError:
+    return UpstreamError(
+        f"The answer is longer than {MAX_EVENT_BYTES} bytes, and the last events of a response repeat it; use"
+        " /v1/chat/completions",
+        type="response_too_long_exception",
+    )

@@ -1,0 +1,165 @@
+"""The JSON of a response of `/v1/responses` and of the items of its output.
+
+https://platform.openai.com/docs/api-reference/responses/object. Texts are given as the inside of a JSON string.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Ending, Usage
+from opensearch_ml_stream.connectors.conversation.conversation import JSONObject
+from opensearch_ml_stream.connectors.errors import MLStreamError
+
+_SIGNATURE = "signature:"
+
+_DEFAULTS: Mapping[str, Any] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "service_tier": "default",
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+    "user": None,
+}
+"""Members that a response repeats from its request, and what they are without it."""
+
+_NOT_KEPT = {"background": False, "previous_response_id": None, "store": False}
+_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_ERROR_CODES = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
+
+
+def signature_in(encrypted: str) -> str:
+    """Return the signature that an item's `encrypted_content` is, "" where it is a provider's own."""
+    return encrypted.removeprefix(_SIGNATURE) if encrypted.startswith(_SIGNATURE) else ""
+
+
+def message(id: bytes, status: str, parts: bytes) -> bytes:
+    """Return a message of the model with these parts."""
+    return b'{"id":"%b","type":"message","status":"%b","role":"assistant","content":[%b]}' % (
+        id,
+        status.encode(),
+        parts,
+    )
+
+
+def reasoning(id: bytes, text: bytes, signature: str) -> bytes:
+    """Return reasoning; its signature is what a client sends back unread, as it would an encrypted one."""
+    summary = summary_text(text) if text else b""
+    proof = b',"encrypted_content":' + orjson.dumps(_SIGNATURE + signature) if signature else b""
+    return b'{"id":"%b","type":"reasoning","summary":[%b]%b}' % (id, summary, proof)
+
+
+def function_call(id: bytes, status: str, call_id: str, name: str, arguments: bytes) -> bytes:
+    """Return a call of a function."""
+    return b'{"id":"%b","type":"function_call","status":"%b","call_id":%b,"name":%b,"arguments":"%b"}' % (
+        id,
+        status.encode(),
+        orjson.dumps(call_id),
+        orjson.dumps(name),
+        arguments,
+    )
+
+
+def output_text(text: bytes) -> bytes:
+    """Return the part of a message that is its text."""
+    return b'{"type":"output_text","annotations":[],"logprobs":[],"text":"%b"}' % text
+
+
+def summary_text(text: bytes) -> bytes:
+    """Return the part of reasoning that is its text."""
+    return b'{"type":"summary_text","text":"%b"}' % text
+
+
+class ResponseObject:
+    """The object of one response: what it repeats of its request is encoded once.
+
+    `token` makes its ids, which are known nowhere else.
+    """
+
+    def __init__(self, token: str, created_at: int, model: str, request: JSONObject) -> None:
+        self.token = token
+        own = {"id": f"resp_{token}", "object": "response", "created_at": created_at, "model": model}
+        given = {name: request[name] for name in _DEFAULTS if request.get(name) is not None}
+        # The standard library's encoder, as a client may write integers of any size and half a surrogate pair.
+        self._head = json.dumps({**own, **_DEFAULTS, **given, **_NOT_KEPT}, separators=(",", ":")).encode()[:-1]
+
+    def begun(self) -> bytes:
+        """Return the response of which nothing is known yet."""
+        return self._object(b"in_progress", b"", {"error": None, "incomplete_details": None, "usage": None})
+
+    def ended(self, items: Sequence[bytes], ending: Ending, extra: Mapping[str, Any]) -> bytes:
+        """Return the whole response."""
+        guardrail = {} if ending.guardrail is None else {"guardrail": ending.guardrail}
+        members = {
+            "error": error_at_end(ending),
+            "incomplete_details": incomplete_details(ending),
+            "usage": _usage(ending.usage),
+            **guardrail,
+            **extra,
+        }
+        return self._object(status(ending).encode(), b",".join(items), members)
+
+    def failed(self, items: Sequence[bytes], error: MLStreamError) -> bytes:
+        """Return the response that an error has ended."""
+        members = {"error": response_error(error), "incomplete_details": None, "usage": None}
+        return self._object(b"failed", b",".join(items), members)
+
+    def _object(self, status: bytes, output: bytes, members: Mapping[str, Any]) -> bytes:
+        rest = orjson.dumps(members)[1:]
+        return b"".join([self._head, b',"status":"', status, b'","output":[', output, b"],", rest])
+
+
+def status(ending: Ending) -> str:
+    """Return the status of a response that ended so."""
+    if ending.finish_reason == "error":
+        return "failed"
+    return "incomplete" if ending.finish_reason in _INCOMPLETE else "completed"
+
+
+def incomplete_details(ending: Ending) -> dict[str, str] | None:
+    """Return why a response is incomplete, None of one that is not."""
+    reason = _INCOMPLETE.get(ending.finish_reason)
+    return None if reason is None else {"reason": reason}
+
+
+def error_at_end(ending: Ending) -> dict[str, str] | None:
+    """Return the error of a response that the provider itself calls failed, None of any other."""
+    if ending.finish_reason != "error":
+        return None
+    word = ending.native_finish_reason or "error"
+    return {"code": "server_error", "message": f"The provider broke the answer off: {word}"}
+
+
+def response_error(error: MLStreamError) -> dict[str, str]:
+    """Return an error as the member `error` of a response has it."""
+    return {"code": _ERROR_CODES.get(error.status, "server_error"), "message": error.reason}
+
+
+def _usage(usage: Usage | None) -> dict[str, Any] | None:
+    """Return the token counts; those that the provider does not report are 0, as each has to be a number."""
+    if usage is None:
+        return None
+    inputs, outputs = usage.input_tokens or 0, usage.output_tokens or 0
+    return {
+        "input_tokens": inputs,
+        "input_tokens_details": {
+            "cached_tokens": usage.cached_tokens or 0,
+            "cache_write_tokens": usage.cache_write_tokens or 0,
+        },
+        "output_tokens": outputs,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+        "total_tokens": inputs + outputs if usage.total_tokens is None else usage.total_tokens,
+    }

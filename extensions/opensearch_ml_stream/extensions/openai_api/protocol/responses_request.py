@@ -1,0 +1,281 @@
+"""Read the body of `/v1/responses` as a conversation.
+
+https://platform.openai.com/docs/api-reference/responses/create. Items of the input that are of one answer, such as a
+message and the calls after it, are one turn, and so are the outputs of calls that follow one another.
+"""
+
+from typing import Any
+
+from opensearch_ml_stream.connectors.conversation.conversation import (
+    AnswerFormat,
+    Call,
+    Conversation,
+    JSONObject,
+    Part,
+    Reasoning,
+    Result,
+    Role,
+    Text,
+    Tool,
+    ToolChoice,
+    Turn,
+)
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import EFFORTS
+from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_content import read_item_content
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import signature_in
+
+_NAMES = {
+    "turns": "input",
+    "answer_format": "text.format",
+    "max_tokens": "max_output_tokens",
+    "reasoning_effort": "reasoning.effort",
+    "reasoning_summary": "reasoning.summary",
+    "verbosity": "text.verbosity",
+}
+_OPTIONS: dict[str, type] = {"temperature": float, "top_p": float, "metadata": dict, "service_tier": str}
+_ENCRYPTED = "reasoning.encrypted_content"  # in `include`: given here wherever there is any
+_ASK_NOTHING: JSONObject = {
+    "background": False,
+    "include": [],
+    "store": False,
+    "stream": False,
+    "top_logprobs": 0,
+    "truncation": "disabled",
+}
+"""What clients send that would be so without it."""
+
+_OF_OUTPUT = ("id", "status")  # members of items of a response that ask for nothing when they are sent back
+_ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
+
+
+def read_responses_request(body: JSONObject) -> Conversation:
+    """Return the conversation of a body; InvalidRequest names the member that is wrong."""
+    members, unknown = Members(body), dict[str, Any]()
+    names = dict(_NAMES)
+    turns = _read_turns(members, unknown)
+    tools = _read_tools(members.take("tools", list) or [], unknown)
+    tool_choice, allowed = _read_tool_choice(members.take_any("tool_choice"), unknown)
+    options = members.options(_OPTIONS)
+    if (limit := members.take("max_output_tokens", int)) is not None:
+        options["max_tokens"] = limit
+    _read_user(members, options, names)
+    _read_reasoning(Members(members.take("reasoning", dict) or {}, "reasoning"), options, unknown)
+    answer_format = _read_text(Members(members.take("text", dict) or {}, "text"), options, unknown)
+    parallel = members.take("parallel_tool_calls", bool)
+    included = [name for name in members.take("include", list) or () if name != _ENCRYPTED]
+    if included:
+        unknown["include"] = included
+    stream_options = Members(members.take("stream_options", dict) or {}, "stream_options")
+    stream_options.drop("include_obfuscation")  # of lengths, which nothing here pads
+    unknown.update(stream_options.unread())
+    members.drop("model", *(name for name, value in _ASK_NOTHING.items() if body.get(name) == value))
+    return Conversation(
+        turns,
+        tuple(tool for tool in tools if allowed is None or tool.name in allowed),
+        tool_choice,
+        parallel,
+        answer_format,
+        options,
+        {**unknown, **members.unread()},
+        names,
+    )
+
+
+def _read_turns(members: Members, unknown: dict[str, Any]) -> tuple[Turn, ...]:
+    turns: list[Turn] = []
+    if instructions := members.take("instructions", str):
+        turns.append(Turn("system", (Text(instructions),)))
+    value = members.take_any("input")
+    if isinstance(value, str):
+        return (*turns, Turn("user", (Text(value),)))
+    if not isinstance(value, list):
+        raise InvalidRequest("input must be a string or an array of items")
+    reading = _Items(turns, unknown)
+    for place, item in enumerate(value):
+        reading.read(item, f"input[{place}]")
+    reading.end_turn()
+    return tuple(turns)
+
+
+class _Items:
+    """Reads items in order. Results get the names of the tools from the calls before them."""
+
+    def __init__(self, turns: list[Turn], unknown: dict[str, Any]) -> None:
+        self._turns = turns
+        self._unknown = unknown
+        self._names: dict[str, str] = {}  # of the tools, by the ids of their calls
+        self._parts: list[Part] = []  # of the answer, or the results, that the items before are part of
+        self._role: Role = "assistant"
+        self._has_message = False
+
+    def read(self, item: Any, path: str) -> None:
+        members = Members(item, path)
+        kind = members.take("type", str) or "message"
+        members.drop(*_OF_OUTPUT)
+        if kind == "message":
+            self._read_message(members)
+        elif kind == "function_call":
+            self._join("assistant", self._call(members))
+        elif kind == "function_call_output":
+            self._join("user", self._result(members))
+        elif kind == "reasoning":
+            self._read_reasoning(members)
+        elif kind == "item_reference":
+            raise InvalidRequest(f"{path} refers to a stored item; nothing is stored here, send the item itself")
+        else:
+            self._unknown[path] = item
+            return
+        self._unknown.update(members.unread())
+
+    def end_turn(self) -> None:
+        if self._parts:
+            self._turns.append(Turn(self._role, tuple(self._parts)))
+        self._parts, self._has_message = [], False
+
+    def _join(self, role: Role, *parts: Part) -> None:
+        """Add parts to the turn that the items before are of, if it is of this role."""
+        if role != self._role:
+            self.end_turn()
+            self._role = role
+        self._parts += parts
+
+    def _read_message(self, members: Members) -> None:
+        role = _ROLES.get(members.need("role", str))
+        if role is None:
+            raise InvalidRequest(f"{members.path('role')} must be user, system, developer or assistant")
+        parts = read_item_content(members.take_any("content"), members.path("content"), self._unknown)
+        if role == "assistant":
+            members.drop("phase")
+            if self._has_message:
+                self.end_turn()
+            self._join(role, *parts)
+            self._has_message = True
+        else:
+            self.end_turn()
+            self._turns.append(Turn(role, tuple(parts)))
+
+    def _call(self, members: Members) -> Call:
+        call = Call(members.need("call_id", str), members.need("name", str), members.take("arguments", str) or "{}")
+        self._names[call.id] = call.name
+        return call
+
+    def _result(self, members: Members) -> Result:
+        id, name = members.need("call_id", str), members.take("name", str) or ""
+        parts = read_item_content(members.take_any("output"), members.path("output"), self._unknown)
+        return Result(id, tuple(parts), self._names.get(id, name))
+
+    def _read_reasoning(self, members: Members) -> None:
+        summary, content = _texts(members, "summary"), _texts(members, "content")
+        encrypted = members.take("encrypted_content", str) or ""
+        signature = signature_in(encrypted)
+        reasoning = Reasoning(content or summary, signature, "" if signature else encrypted)
+        if reasoning != Reasoning():  # an item that was kept by a store is empty without it
+            self._join("assistant", reasoning)
+
+
+def _texts(members: Members, name: str) -> str:
+    """Return the text of all parts of a member."""
+    parts = members.take(name, list) or []
+    texts = [Members(part, f"{members.path(name)}[{place}]") for place, part in enumerate(parts)]
+    return "\n\n".join(text.need("text", str) for text in texts)
+
+
+def _read_tools(tools: list[Any], unknown: dict[str, Any]) -> list[Tool]:
+    read: list[Tool] = []
+    for place, value in enumerate(tools):
+        members = Members(value, f"tools[{place}]")
+        if members.need("type", str) != "function":
+            unknown[f"tools[{place}]"] = value
+            continue
+        read.append(
+            Tool(
+                members.need("name", str),
+                members.take("description", str) or "",
+                members.take("parameters", dict),
+                members.take("strict", bool),
+            )
+        )
+        if members.take_any("defer_loading") is True:
+            unknown[members.path("defer_loading")] = True
+        unknown.update(members.unread())
+    return read
+
+
+def _read_tool_choice(value: Any, unknown: dict[str, Any]) -> tuple[ToolChoice | None, frozenset[str] | None]:
+    """Return the choice, and the names of the tools that alone are allowed, None for all."""
+    if value is None:
+        return None, None
+    if isinstance(value, str):
+        if value not in ("auto", "none", "required"):
+            raise InvalidRequest("tool_choice must be auto, none, required or an object")
+        return ToolChoice(value), None
+    members = Members(value, "tool_choice")
+    kind = members.need("type", str)
+    if kind == "function":
+        return ToolChoice("named", members.need("name", str)), None
+    if kind == "allowed_tools" and (allowed := _allowed(members)) is not None:
+        mode = members.need("mode", str)
+        if mode not in ("auto", "required"):
+            raise InvalidRequest(f"{members.path('mode')} must be auto or required")
+        return ToolChoice("auto" if mode == "auto" else "required"), allowed
+    unknown["tool_choice"] = value
+    return None, None
+
+
+def _allowed(members: Members) -> frozenset[str] | None:
+    """Return the names of the allowed tools, None where some are no functions."""
+    path = members.path("tools")
+    tools = [Members(tool, f"{path}[{place}]") for place, tool in enumerate(members.need("tools", list))]
+    if any(tool.need("type", str) != "function" for tool in tools):
+        return None
+    return frozenset(tool.need("name", str) for tool in tools)
+
+
+def _read_user(members: Members, options: dict[str, Any], names: dict[str, str]) -> None:
+    user, identifier = members.take("user", str), members.take("safety_identifier", str)
+    if identifier is not None:
+        names["user"] = "safety_identifier"
+        options["user"] = identifier
+    elif user is not None:
+        options["user"] = user
+
+
+def _read_reasoning(members: Members, options: dict[str, Any], unknown: dict[str, Any]) -> None:
+    effort, summary = members.take("effort", str), members.take("summary", str)
+    older = members.take("generate_summary", str)  # what `summary` was called
+    if effort is not None:
+        if effort not in EFFORTS:
+            raise InvalidRequest(f"reasoning.effort must be one of {', '.join(EFFORTS)}")
+        options["reasoning_effort"] = effort
+    if (summary or older) is not None:
+        options["reasoning_summary"] = summary or older
+    unknown.update(members.unread())
+
+
+def _read_text(members: Members, options: dict[str, Any], unknown: dict[str, Any]) -> AnswerFormat | None:
+    if (verbosity := members.take("verbosity", str)) is not None:
+        options["verbosity"] = verbosity
+    value = members.take("format", dict)
+    unknown.update(members.unread())
+    if value is None:
+        return None
+    inner = Members(value, "text.format")
+    kind = inner.need("type", str)
+    if kind == "text":
+        return None
+    if kind == "json_object":
+        return AnswerFormat("json")
+    if kind != "json_schema":
+        unknown["text.format"] = value
+        return None
+    answer_format = AnswerFormat(
+        "schema",
+        inner.take("name", str) or "",
+        inner.take("description", str) or "",
+        inner.need("schema", dict),
+        inner.take("strict", bool),
+    )
+    unknown.update(inner.unread())
+    return answer_format

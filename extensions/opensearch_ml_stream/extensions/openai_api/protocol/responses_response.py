@@ -1,0 +1,43 @@
+"""A response of `/v1/responses` in one piece."""
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
+
+
+def whole_response(answer: WholeAnswer, response: ResponseObject) -> bytes:
+    """Return an answer as a response; one of a provider of this dialect is as it was sent."""
+    if answer.is_as_sent:
+        return orjson.dumps({**answer.response, **answer.extra})
+    status = items.status(answer.ending)
+    output = _output(answer.chunk, response.token, "completed" if status == "completed" else "incomplete")
+    return response.ended(output, answer.ending, answer.extra)
+
+
+def _output(chunk: Chunk, token: str, status: str) -> list[bytes]:
+    """Return the items: reasoning, a message, calls. The last of an answer that is not whole may be cut off."""
+    output: list[bytes] = []
+
+    def new_id(prefix: str) -> bytes:
+        return f"{prefix}_{token}_{len(output)}".encode()
+
+    calls = chunk.tool_calls
+    if chunk.reasoning or chunk.signature:
+        output.append(items.reasoning(new_id("rs"), _inside(chunk.reasoning), chunk.signature))
+    if chunk.text:
+        part = items.output_text(_inside(chunk.text))
+        output.append(items.message(new_id("msg"), "completed" if calls else status, part))
+    for call in calls:
+        own = "completed" if call is not calls[-1] else status
+        arguments = _inside(call.arguments or ("{}" if own == "completed" else ""))
+        call_id = call.id or new_id("call").decode()
+        output.append(items.function_call(new_id("fc"), own, call_id, call.name or "", arguments))
+    return output
+
+
+def _inside(text: str) -> bytes:
+    """Return the inside of the JSON string of a text."""
+    return orjson.dumps(text)[1:-1]
