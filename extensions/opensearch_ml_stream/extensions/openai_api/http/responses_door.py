@@ -36,22 +36,22 @@ class AskedResponse:
     is_stream: bool
     request: ClientRequest
 
-    def wire(self, model_name: str) -> WireFormat:
+    def wire(self) -> WireFormat:
         """Return the format of its stream."""
-        return ResponsesStream(self._object(model_name))
+        return ResponsesStream(self._object())
 
-    def whole(self, answer: WholeAnswer, model_name: str) -> bytes:
+    def whole(self, answer: WholeAnswer) -> bytes:
         """Return it in one piece."""
-        return whole_response(answer, self._object(model_name))
+        return whole_response(answer, self._object())
 
-    def _object(self, model_name: str) -> ResponseObject:
-        return ResponseObject(token_hex(16), int(time()), model_name, self.request.body)
+    def _object(self) -> ResponseObject:
+        return ResponseObject(token_hex(16), int(time()), self.model, self.request.body)
 
 
 class ResponsesDoor:
     """Reads what clients ask for."""
 
-    def read(self, body: Mapping[str, Any]) -> AskedResponse:
+    def read(self, body: dict[str, Any]) -> AskedResponse:
         """Return what a body asks for. InvalidRequest for what only a store could do."""
         for name, instead in _NEEDS_A_STORE.items():
             if body.get(name):

@@ -207,10 +207,10 @@ def _read_tool_choice(value: Any, unknown: dict[str, Any]) -> tuple[ToolChoice |
     """Return the choice, and the names of the tools that alone are allowed, None for all."""
     if value is None:
         return None, None
-    if isinstance(value, str):
-        if value not in ("auto", "none", "required"):
-            raise InvalidRequest("tool_choice must be auto, none, required or an object")
+    if value in ("auto", "none", "required"):
         return ToolChoice(value), None
+    if not isinstance(value, dict):
+        raise InvalidRequest("tool_choice must be auto, none, required or an object")
     members = Members(value, "tool_choice")
     kind = members.need("type", str)
     if kind == "function":
