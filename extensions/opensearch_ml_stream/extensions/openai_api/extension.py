@@ -5,7 +5,10 @@ from opensearch_ml_stream.plugin.extension import Extension
 
 EXTENSION = Extension(
     name="openai_api",
-    summary="OpenAI's API on every model: `/v1/chat/completions`, `/v1/completions`, `/v1/embeddings`, `/v1/models`.",
+    summary=(
+        "OpenAI's API on every model: `/v1/chat/completions`, `/v1/responses`, `/v1/completions`, `/v1/embeddings`,"
+        " `/v1/models`."
+    ),
     open="opensearch_ml_stream.extensions.openai_api.opening:open_openai_api",
     paths=BEGINNINGS,
     error_form="opensearch_ml_stream.extensions.openai_api.protocol.errors:error_body",

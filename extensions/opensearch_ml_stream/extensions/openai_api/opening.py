@@ -10,7 +10,13 @@ from opensearch_ml_stream.extensions.openai_api.http.completion_doors import Cha
 from opensearch_ml_stream.extensions.openai_api.http.embeddings_endpoint import EmbeddingsEndpoint
 from opensearch_ml_stream.extensions.openai_api.http.model_routes import model_routes
 from opensearch_ml_stream.extensions.openai_api.http.operations import OPERATIONS
-from opensearch_ml_stream.extensions.openai_api.paths import CHAT_PATH, COMPLETIONS_PATH, EMBEDDINGS_PATH
+from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor, stored_response_routes
+from opensearch_ml_stream.extensions.openai_api.paths import (
+    CHAT_PATH,
+    COMPLETIONS_PATH,
+    EMBEDDINGS_PATH,
+    RESPONSES_PATH,
+)
 from opensearch_ml_stream.extensions.openai_api.service.stored_embedding_models import StoredEmbeddingModels
 from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contribution, Core, Handler
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -33,10 +39,11 @@ async def open_openai_api(core: Core) -> AsyncIterator[Contribution]:
     at: dict[str, ASGIApp] = {
         CHAT_PATH: conversing(ChatDoor(core.clock)),
         COMPLETIONS_PATH: conversing(CompletionsDoor(core.clock)),
+        RESPONSES_PATH: conversing(ResponsesDoor(core.clock)),
         EMBEDDINGS_PATH: EmbeddingsEndpoint(embeddings, core.in_flight, core.gate),
     }
     yield Contribution(
-        routes=model_routes(names.listed, find, core.gate),
+        routes=[*model_routes(names.listed, find, core.gate), *stored_response_routes(core.gate)],
         operations=OPERATIONS,
         handlers=(Handler(BEFORE_THE_ROUTER, lambda router: AtPaths(at, router)),),
     )

@@ -3,13 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from opensearch_ml_stream.extensions.openai_api.paths import CHAT_PATH, COMPLETIONS_PATH, EMBEDDINGS_PATH
+from opensearch_ml_stream.extensions.openai_api.paths import (
+    CHAT_PATH,
+    COMPLETIONS_PATH,
+    EMBEDDINGS_PATH,
+    RESPONSES_PATH,
+)
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
 from opensearch_ml_stream.rest_handlers.openapi.schemas import STRING
 
 _TYPES = ("application/json", "text/event-stream")
 _FLAG = {"type": "boolean"}
 _MESSAGES = {"type": "array", "items": {"type": "object"}}
+_INPUT = {"oneOf": [STRING, {"type": "array", "items": {"type": "object"}}]}
 _TEXTS = {"oneOf": [STRING, {"type": "array", "items": STRING}]}
 
 
@@ -24,6 +30,9 @@ OPERATIONS: Mapping[str, Mapping[str, OperationDescription]] = {
     },
     COMPLETIONS_PATH: {
         "POST": _post("Complete a text, as OpenAI does.", ("prompt",), _TYPES, prompt=_TEXTS, stream=_FLAG)
+    },
+    RESPONSES_PATH: {
+        "POST": _post("Answer a conversation, as OpenAI's Responses API does.", (), _TYPES, input=_INPUT, stream=_FLAG)
     },
     EMBEDDINGS_PATH: {
         "POST": _post("Make embeddings, as OpenAI does.", ("input",), ("application/json",), input=_TEXTS)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from secrets import token_hex
-from time import time
 from typing import Any
 
 from starlette.requests import Request
@@ -14,17 +13,21 @@ from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_RESPONSES, ClientRequest
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.connectors.wire_format import WireFormat
+from opensearch_ml_stream.extensions.openai_api.http.completion_doors import Clock
+from opensearch_ml_stream.extensions.openai_api.paths import RESPONSES_PATH
 from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent import ResponsesStream
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_request import read_responses_request
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_response import whole_response
+from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Gate
 
 _NEEDS_A_STORE: Mapping[str, str] = {
-    "store": "leave it out or send false",
-    "background": "leave it out or send false",
-    "previous_response_id": "send the items of the conversation so far in input",
-    "conversation": "send the items of the conversation so far in input",
+    "store": "be true: responses are not stored here",
+    "background": "be true: responses are not stored here, so nobody could fetch it",
+    "previous_response_id": "be used: responses are not stored here; send all items of the conversation in input",
+    "conversation": "be used: conversations are not stored here; send all items of it in input",
 }
 
 
@@ -35,6 +38,7 @@ class AskedResponse:
     model: str
     is_stream: bool
     request: ClientRequest
+    created_at: int
 
     def wire(self) -> WireFormat:
         """Return the format of its stream."""
@@ -45,34 +49,37 @@ class AskedResponse:
         return whole_response(answer, self._object())
 
     def _object(self) -> ResponseObject:
-        return ResponseObject(token_hex(16), int(time()), self.model, self.request.body)
+        return ResponseObject(token_hex(16), self.created_at, self.model, self.request.body)
 
 
+@dataclass(frozen=True, slots=True)
 class ResponsesDoor:
-    """Reads what clients ask for."""
+    """The door of `/v1/responses`."""
+
+    clock: Clock
 
     def read(self, body: dict[str, Any]) -> AskedResponse:
         """Return what a body asks for. InvalidRequest for what only a store could do."""
-        for name, instead in _NEEDS_A_STORE.items():
+        for name, why in _NEEDS_A_STORE.items():
             if body.get(name):
-                raise InvalidRequest(f"{name}: responses and conversations are not stored here; {instead}")
+                raise InvalidRequest(f"{name} cannot {why}")
         members = Members(body)
         model, is_stream = members.need("model", str), members.take("stream", bool) or False
         sent = {name: value for name, value in body.items() if name not in ("model", "stream")}
-        return AskedResponse(
-            model, is_stream, ClientRequest(OPENAI_RESPONSES, {**sent, "store": False}, read_responses_request)
-        )
+        request = ClientRequest(OPENAI_RESPONSES, {**sent, "store": False}, read_responses_request)
+        return AskedResponse(model, is_stream, request, self.clock() // 1000)
 
 
-def stored_response_routes(path: str) -> list[Route]:
-    """Return the routes below `path`, of stored responses, which there are none of."""
+def stored_response_routes(gate: Gate) -> list[Route]:
+    """Return the routes of stored responses, which there are none of."""
+
+    async def find(request: Request) -> Response:
+        """Refuse to look for a stored response."""
+        await gate.admit(request.scope, actions.PREDICT_STREAM, actions.PREDICT)
+        raise NotFound("Responses are not stored here, so there is none of this id")
+
     return [
-        Route(path + "/{response_id}", _no_stored_response, methods=["GET", "DELETE"]),
-        Route(path + "/{response_id}/cancel", _no_stored_response, methods=["POST"]),
-        Route(path + "/{response_id}/input_items", _no_stored_response, methods=["GET"]),
+        Route(RESPONSES_PATH + "/{response_id}", find, methods=["GET", "DELETE"]),
+        Route(RESPONSES_PATH + "/{response_id}/cancel", find, methods=["POST"]),
+        Route(RESPONSES_PATH + "/{response_id}/input_items", find, methods=["GET"]),
     ]
-
-
-async def _no_stored_response(request: Request) -> Response:
-    """Refuse to look for a stored response."""
-    raise NotFound("Responses are not stored here: there is none of this id")

@@ -90,9 +90,10 @@ def _read_image_url(members: Members) -> Media:
     return read_image(url, members.path("url"), members.take("detail", str) or "")
 
 
-def _read_audio(members: Members) -> Media:
+def read_audio(members: Members) -> Media:
+    """Return the sound of `{"data", "format"}`."""
     form = members.need("format", str)
     return Media("audio", _AUDIO_TYPES.get(form, f"audio/{form}"), members.need("data", str))
 
 
-_MEDIA = {"image_url": _read_image_url, "input_audio": _read_audio, "file": read_file}
+_MEDIA = {"image_url": _read_image_url, "input_audio": read_audio, "file": read_file}

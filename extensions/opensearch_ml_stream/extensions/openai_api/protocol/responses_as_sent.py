@@ -80,14 +80,14 @@ class SentEvents(WireFormat):
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the last event, with what is to be said beside it."""
-        last = self._last
+        last, own = self._last, items.own_member(ending, extra)
         if last is None:
             status = items.status(ending)
             said = {"status": status, "incomplete_details": items.incomplete_details(ending)}
-            return event(f"response.{status}", self._next(), b'"response":' + self._response(said | extra))
-        if extra:
+            return event(f"response.{status}", self._next(), b'"response":' + self._response(said | own))
+        if own:
             payload = orjson.loads(last)
-            payload["response"] |= extra
+            payload["response"] |= own
             last = orjson.dumps(payload)
         return _as_sent(_type_of(last), last)
 

@@ -12,6 +12,7 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Ending, Usage
 from opensearch_ml_stream.connectors.conversation.conversation import JSONObject
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.extensions.openai_api.protocol.envelope import OWN_MEMBER, own_fields
 
 _SIGNATURE = "signature:"
 
@@ -102,13 +103,11 @@ class ResponseObject:
 
     def ended(self, items: Sequence[bytes], ending: Ending, extra: Mapping[str, Any]) -> bytes:
         """Return the whole response."""
-        guardrail = {} if ending.guardrail is None else {"guardrail": ending.guardrail}
         members = {
-            "error": error_at_end(ending),
+            "error": _error_at_end(ending),
             "incomplete_details": incomplete_details(ending),
             "usage": _usage(ending.usage),
-            **guardrail,
-            **extra,
+            **own_member(ending, extra),
         }
         return self._object(status(ending).encode(), b",".join(items), members)
 
@@ -120,6 +119,12 @@ class ResponseObject:
     def _object(self, status: bytes, output: bytes, members: Mapping[str, Any]) -> bytes:
         rest = orjson.dumps(members)[1:]
         return b"".join([self._head, b',"status":"', status, b'","output":[', output, b"],", rest])
+
+
+def own_member(ending: Ending, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the member of a response for what OpenAI's API has no place for, if there is such a thing to say."""
+    fields = own_fields(ending, extra)
+    return {OWN_MEMBER: fields} if fields else {}
 
 
 def status(ending: Ending) -> str:
@@ -135,7 +140,7 @@ def incomplete_details(ending: Ending) -> dict[str, str] | None:
     return None if reason is None else {"reason": reason}
 
 
-def error_at_end(ending: Ending) -> dict[str, str] | None:
+def _error_at_end(ending: Ending) -> dict[str, str] | None:
     """Return the error of a response that the provider itself calls failed, None of any other."""
     if ending.finish_reason != "error":
         return None

@@ -123,7 +123,7 @@ class _Items:
         elif kind == "reasoning":
             self._read_reasoning(members)
         elif kind == "item_reference":
-            raise InvalidRequest(f"{path} refers to a stored item; nothing is stored here, send the item itself")
+            raise InvalidRequest(f"{path} cannot be a reference, as nothing is stored here; send the item itself")
         else:
             self._unknown[path] = item
             return

@@ -4,6 +4,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
 
@@ -11,7 +12,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import 
 def whole_response(answer: WholeAnswer, response: ResponseObject) -> bytes:
     """Return an answer as a response; one of a provider of this dialect is as it was sent."""
     if answer.is_as_sent:
-        return orjson.dumps({**answer.response, **answer.extra})
+        return to_json({**answer.response, **items.own_member(answer.ending, answer.extra)})
     status = items.status(answer.ending)
     output = _output(answer.chunk, response.token, "completed" if status == "completed" else "incomplete")
     return response.ended(output, answer.ending, answer.extra)
