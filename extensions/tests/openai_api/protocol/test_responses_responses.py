@@ -1,0 +1,73 @@
+"""Responses of `/v1/responses` in one piece."""
+
+import json
+from typing import Any
+
+import pytest
+from openai.types.responses import Response
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import ResponsesEvents
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_response import whole_response
+
+CALLS = (ToolCall(0, "c1", "weather", '{"a":1}'), ToolCall(1, None, "time"))
+SAID = Chunk('I "look"', "Hm", CALLS, signature="EqQB")
+
+
+def answer(chunk: Chunk, ending: Ending = Ending("stop"), **extra: Any) -> WholeAnswer:  # noqa: B008 - a frozen value
+    return WholeAnswer(chunk, ending, "m1", {}, is_as_sent=False, extra=extra)
+
+
+def response_object() -> ResponseObject:
+    return ResponseObject("t1", 1_700_000_000, "poet", {"input": "Why?"})
+
+
+def whole(chunk: Chunk, ending: Ending = Ending("stop"), **extra: Any) -> dict[str, Any]:  # noqa: B008
+    data = whole_response(answer(chunk, ending, **extra), response_object())
+    Response.model_validate_json(data)
+    response: dict[str, Any] = json.loads(data)
+    return response
+
+
+@pytest.mark.parametrize("finish", ["stop", "length", "content_filter", "error"])
+def test_a_whole_response_is_that_which_ends_a_stream_of_the_same(finish: str) -> None:
+    ending = Ending(finish, usage=Usage(1, 2))
+    wire = ResponsesEvents(response_object())
+    last = wire.last([SAID], ending, {"model_id": "m2"}).rpartition(b"data: ")[2]
+    assert whole(SAID, ending, model_id="m2") == json.loads(last)["response"]
+
+
+def test_reasoning_a_message_and_calls_are_items() -> None:
+    response = whole(SAID, Ending("tool_calls"))
+    assert [item["type"] for item in response["output"]] == ["reasoning", "message", "function_call", "function_call"]
+    assert response["output"][0]["encrypted_content"] == "signature:EqQB"
+    assert response["output"][1]["content"][0]["text"] == 'I "look"'
+    assert [(item["call_id"], item["arguments"]) for item in response["output"][2:]] == [
+        ("c1", '{"a":1}'),
+        ("call_t1_3", "{}"),
+    ]
+    assert (response["status"], response["id"]) == ("completed", "resp_t1")
+
+
+def test_an_empty_answer_has_no_output() -> None:
+    assert whole(Chunk())["output"] == []
+
+
+def test_a_response_of_the_client_s_dialect_is_as_it_was_sent() -> None:
+    sent = {"id": "resp_p", "object": "response", "output": [], "made_up": {"a": 1}}
+    given = WholeAnswer(Chunk(), Ending(), "m1", sent, is_as_sent=True, extra={})
+    asked = ResponsesDoor(lambda: 0).read({"model": "m", "input": "Why?"})
+    assert json.loads(asked.whole(given)) == sent
+
+
+def test_what_openai_has_no_place_for_is_a_member_of_our_own() -> None:
+    assert whole(Chunk("a"), model_id="m2")["opensearch_ml_stream"] == {"model_id": "m2"}
+
+
+def test_the_time_is_in_seconds_and_the_model_is_as_the_client_named_it() -> None:
+    asked = ResponsesDoor(lambda: 1_700_000_000_999).read({"model": "poet", "input": "Why?"})
+    response = json.loads(asked.whole(answer(Chunk("a"))))
+    assert (response["created_at"], response["model"], response["store"]) == (1_700_000_000, "poet", False)
