@@ -15,6 +15,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent impor
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import ResponsesEvents
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
 
+_STOP = Ending()
 _EVENTS: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 
 
@@ -34,9 +35,7 @@ def events(data: bytes) -> list[dict[str, Any]]:
     return parsed
 
 
-def written(
-    *reads: Chunks, end: Ending | MLStreamError = Ending("stop"), last: Chunks | None = None
-) -> list[dict[str, Any]]:
+def written(*reads: Chunks, end: Ending | MLStreamError = _STOP, last: Chunks | None = None) -> list[dict[str, Any]]:
     """The events of a stream of these reads, checked against the types of OpenAI's SDK."""
     wire = ResponsesStream(response_object())
     data = b"".join([wire.chunks(chunks) for chunks in reads])
@@ -60,9 +59,9 @@ def final_response(found: list[dict[str, Any]]) -> Any:
     with (
         httpx.Client(transport=transport) as http,
         OpenAI(api_key="k", base_url="http://m/v1", http_client=http) as client,
+        client.responses.stream(model="poet", input="Why?") as stream,
     ):
-        with client.responses.stream(model="poet", input="Why?") as stream:
-            return stream.get_final_response()
+        return stream.get_final_response()
 
 
 def test_a_text_has_openai_s_events_in_openai_s_order() -> None:

@@ -13,11 +13,12 @@ from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_response import whole_response
 
+_STOP = Ending()
 CALLS = (ToolCall(0, "c1", "weather", '{"a":1}'), ToolCall(1, None, "time"))
 SAID = Chunk('I "look"', "Hm", CALLS, signature="EqQB")
 
 
-def answer(chunk: Chunk, ending: Ending = Ending("stop"), **extra: Any) -> WholeAnswer:  # noqa: B008 - a frozen value
+def answer(chunk: Chunk, ending: Ending = _STOP, **extra: Any) -> WholeAnswer:
     return WholeAnswer(chunk, ending, "m1", {}, is_as_sent=False, extra=extra)
 
 
@@ -25,7 +26,7 @@ def response_object() -> ResponseObject:
     return ResponseObject("t1", 1_700_000_000, "poet", {"input": "Why?"})
 
 
-def whole(chunk: Chunk, ending: Ending = Ending("stop"), **extra: Any) -> dict[str, Any]:  # noqa: B008
+def whole(chunk: Chunk, ending: Ending = _STOP, **extra: Any) -> dict[str, Any]:
     data = whole_response(answer(chunk, ending, **extra), response_object())
     Response.model_validate_json(data)
     response: dict[str, Any] = json.loads(data)
