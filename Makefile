@@ -63,7 +63,7 @@ clients: .venv/installed-test ## run the clients of MLServer, Triton, KServe and
 test-runtimes: ## run the tests of the shipped runtimes with transformers, vLLM and llama.cpp themselves (6 GB, half an hour)
 	PYTHON=$(PYTHON) scripts/runtimes.sh $(ARGS)
 clean: ## delete what the other targets made
-	rm -rf .venv .venvs .opensearch .opensearch-js .peers .runtimes .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .mutants dist
+	rm -rf .venv .venvs .opensearch .peers .runtimes .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .mutants dist
 
 .venv/installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with venv found; install one (Debian: python3 python3-venv) or set PYTHON." >&2; exit 1; }

@@ -8,12 +8,12 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from integration_tests.front_door.real_clusters.clients.opensearch_js import installed_modules
 from integration_tests.interop.opensearch_clients.opensearch_java import PROGRAMS, in_java
 from integration_tests.server.guarded_sidecars import Guarded, running_guarded
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import Gate, openai_stream
+from integration_tests.support.npm_packages import installed_modules
 
 pytestmark = pytest.mark.peers
 
@@ -30,7 +30,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 def in_javascript(client: str, *arguments: str) -> list[str]:
-    return ["node", str(PROGRAMS / "ask.js"), installed_modules(), client, *arguments]
+    return ["node", str(PROGRAMS / "ask.js"), installed_modules("opensearch_js"), client, *arguments]
 
 
 def printed(command: Sequence[str], each: Callable[[str], object] = lambda _: None) -> list[str]:

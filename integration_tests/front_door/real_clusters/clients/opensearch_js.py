@@ -4,14 +4,12 @@ import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 from integration_tests.front_door.real_clusters.compared_responses import headers_of_cluster
+from integration_tests.support.npm_packages import installed_modules
 
-_INSTALL = Path(__file__).parents[4] / "scripts" / "opensearch_js.sh"
 _PROGRAM = Path(__file__).parent / "programs" / "dashboards.js"
 _LIMIT_SECONDS = 100  # for all calls of one run of the program
 
@@ -30,7 +28,7 @@ class Dashboards:
     def run(self, calls: Sequence[Call]) -> list[dict[str, Any]]:
         """The results of the calls, in order: `status`, `body`, the cluster's `headers`; or `error` and `message`."""
         given = {"node": self.url, "headers": dict(self.headers), "ca": self.ca, "compression": self.compression}
-        command = ["node", str(_PROGRAM), installed_modules()]
+        command = ["node", str(_PROGRAM), installed_modules("opensearch_js")]
         text = json.dumps({**given, "calls": calls})
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=_LIMIT_SECONDS)
         assert done.returncode == 0, done.stderr
@@ -41,12 +39,3 @@ class Dashboards:
         """What its Console shows of one request: `status` and the text `shown`."""
         [shown] = self.run([("console", {"method": method, "path": path, "body": body})])
         return shown
-
-
-@cache
-def installed_modules() -> str:
-    """The folder of its modules."""
-    installed = subprocess.run([_INSTALL], capture_output=True, text=True, check=False)
-    if installed.returncode != 0:
-        pytest.fail(f"opensearch-js could not be installed:\n{installed.stderr}")
-    return installed.stdout.strip()
