@@ -57,9 +57,10 @@ opensearch: ## start a real OpenSearch for the tests (ARGS=stop ends it; ARGS=ml
 	scripts/opensearch.sh $(or $(ARGS),start)
 peers: .venv/installed-test ## run the tests with a real MLServer and a real LiteLLM
 	PYTHON=$(PYTHON) scripts/peers.sh && .venv/bin/pytest -m peers $(ARGS)
-clients: .venv/installed-test ## run the clients of MLServer, Triton, KServe and OpenSearch against this server, and MLServer beside it
-	PYTHON=$(PYTHON) scripts/peers.sh install mlserver && PYTHON=$(PYTHON) scripts/peers.sh install clients && .venv/bin/pytest -m peers integration_tests/interop/v2_clients integration_tests/interop/opensearch_clients integration_tests/interop/side_by_side \
-		integration_tests/server/grpc_port/ml_service $(ARGS)
+clients: .venv/installed-test ## run the clients of MLServer, Triton, KServe, OpenSearch, OpenAI and Anthropic against this server, and MLServer beside it
+	for name in mlserver clients chat_clients; do PYTHON=$(PYTHON) scripts/peers.sh install $$name || exit 1; done
+	.venv/bin/pytest -m peers integration_tests/interop/v2_clients integration_tests/interop/opensearch_clients integration_tests/interop/chat_clients \
+		integration_tests/interop/side_by_side integration_tests/server/grpc_port/ml_service $(ARGS)
 test-runtimes: ## run the tests of the shipped runtimes with transformers, vLLM and llama.cpp themselves (6 GB, half an hour)
 	PYTHON=$(PYTHON) scripts/runtimes.sh $(ARGS)
 clean: ## delete what the other targets made

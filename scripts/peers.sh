@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs real servers from PyPI: MLServer and the LiteLLM proxy, which the tests put behind the sidecar, and the clients
-# of MLServer, Triton and KServe, which they put in front of it.
+# of MLServer, Triton and KServe, and of OpenAI's and Anthropic's APIs, which they put in front of it.
 #
 #   scripts/peers.sh                   install what is not there yet, each into an environment of its own
-#   scripts/peers.sh install mlserver  install that one alone (or litellm, clients)
+#   scripts/peers.sh install mlserver  install that one alone (or litellm, clients, chat_clients)
 #   scripts/peers.sh where             print the folder
 #
 # They lie in .peers/ of the checkout; MLSTREAM_PEERS names another folder, whose NAME/bin is used as it is.
@@ -29,7 +29,11 @@ case ${1:-install} in
     install)
         [ "${2:-mlserver}" != mlserver ] || install mlserver 'mlserver==1.7.1' 'httpx>=0.27' 'httpx-sse>=0.4'
         [ "${2:-clients}" != clients ] || install clients 'tritonclient[grpc,http]==2.73.0' 'kserve==0.21.0'
+        # openai is named since LlamaIndex takes no later one, and pip would look long for that; LiteLLM's tools need mcp.
+        [ "${2:-chat_clients}" != chat_clients ] || install chat_clients 'openai>=2.45,<3' 'anthropic>=2.10,<3' \
+            'langchain-openai>=1.7,<2' 'langchain-anthropic>=1.7,<2' 'llama-index-llms-openai-like>=0.8.1,<0.9' \
+            'litellm>=1.106,<2' 'instructor>=1.17,<2' 'mcp>=1.20,<3'
         [ "${2:-litellm}" != litellm ] || install litellm 'litellm[proxy]==1.106.2'
         ;;
-    *) echo "usage: scripts/peers.sh [install [mlserver|litellm|clients]|where]" >&2; exit 2 ;;
+    *) echo "usage: scripts/peers.sh [install [mlserver|litellm|clients|chat_clients]|where]" >&2; exit 2 ;;
 esac
