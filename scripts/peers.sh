@@ -20,7 +20,7 @@ install() {  # NAME REQUIREMENT...
     fi
     echo "Installing $name into $base/$name (once) ..." >&2
     "${PYTHON:-python3}" -m venv "$base/$name"
-    "$base/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
+    "$base/$name/bin/pip" install --quiet --no-compile --disable-pip-version-check "$@"
     echo "$*" >"$base/$name/requirements"
 }
 
@@ -29,10 +29,11 @@ case ${1:-install} in
     install)
         [ "${2:-mlserver}" != mlserver ] || install mlserver 'mlserver==1.7.1' 'httpx>=0.27' 'httpx-sse>=0.4'
         [ "${2:-clients}" != clients ] || install clients 'tritonclient[grpc,http]==2.73.0' 'kserve==0.21.0'
-        # openai is named since LlamaIndex takes no later one, and pip would look long for that; LiteLLM's tools need mcp.
-        [ "${2:-chat_clients}" != chat_clients ] || install chat_clients 'openai>=2.45,<3' 'anthropic>=2.10,<3' \
-            'langchain-openai>=1.7,<2' 'langchain-anthropic>=1.7,<2' 'llama-index-llms-openai-like>=0.8.1,<0.9' \
-            'litellm>=1.106,<2' 'instructor>=1.17,<2' 'mcp>=1.20,<3'
+        # In versions that go together, and each with its dependencies named where pip would look long for one:
+        # LlamaIndex takes no later openai. LiteLLM's tools need mcp.
+        [ "${2:-chat_clients}" != chat_clients ] || install chat_clients 'openai~=2.54' 'anthropic~=2.12' \
+            'langchain-core==1.7.2' 'langchain-openai==1.7.3' 'langchain-anthropic==1.7.7' 'instructor==1.17.0' \
+            'llama-index-core==0.14.25' 'llama-index-llms-openai-like==0.8.1' 'litellm==1.106.2' 'mcp~=2.3' 'httpx~=0.28'
         [ "${2:-litellm}" != litellm ] || install litellm 'litellm[proxy]==1.106.2'
         ;;
     *) echo "usage: scripts/peers.sh [install [mlserver|litellm|clients|chat_clients]|where]" >&2; exit 2 ;;

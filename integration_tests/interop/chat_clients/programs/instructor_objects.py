@@ -33,8 +33,8 @@ def of_anthropic(model):
 
 if __name__ == "__main__":
     run(
-        openai_tools=openai_check(instructor.Mode.TOOLS),
-        openai_schema=openai_check(instructor.Mode.JSON_SCHEMA),
-        openai_partial=partial,
-        anthropic_tools=of_anthropic,
+        openai_tool_object=openai_check(instructor.Mode.TOOLS),
+        openai_schema_object=openai_check(instructor.Mode.JSON_SCHEMA),
+        openai_partial_object=partial,
+        anthropic_object=of_anthropic,
     )
