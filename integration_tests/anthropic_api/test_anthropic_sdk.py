@@ -139,7 +139,11 @@ def test_a_streamed_tool_call_has_its_input(shared_sidecar: Sidecar) -> None:
 
 def test_thinking_is_a_block_of_its_own_with_its_signature(shared_sidecar: Sidecar) -> None:
     def block(index: int, kind: str, *deltas: dict[str, str]) -> list[bytes]:
-        start: dict[str, Any] = {"type": "content_block_start", "index": index, "content_block": {"type": kind, kind: ""}}
+        start: dict[str, Any] = {
+            "type": "content_block_start",
+            "index": index,
+            "content_block": {"type": kind, kind: ""},
+        }
         events = [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         stop = {"type": "content_block_stop", "index": index}
         return [sse_event(event, event["type"]) for event in (start, *events, stop)]
