@@ -49,7 +49,7 @@ class TokenCounts:
         model = await self.models.get(caller, await self.names.model_id(caller, name))
         if model.dialect is None or model.dialect.name != ANTHROPIC or model.guardrails.input is not None:
             return _estimate(request)
-        rendered = model.render_conversation(request, None)
+        rendered = model.render_conversation(request, is_streamed=False)
         url = urlsplit(rendered.url)
         if url.hostname != self.host or url.path != MESSAGES_PATH:
             return _estimate(request)
