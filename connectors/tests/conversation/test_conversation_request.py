@@ -385,7 +385,20 @@ def _dialect(name: str) -> Dialect | None:
     return None if interface is None else SHIPPED.dialect_of(interface)
 
 
-@pytest.mark.parametrize("name", [name for name in sorted(BLUEPRINTS.keys() - _WITHOUT_CONVERSATION) if _dialect(name)])
+_OF_A_DIALECT = [name for name in sorted(BLUEPRINTS.keys() - _WITHOUT_CONVERSATION) if _dialect(name)]
+_OF_ONE_TEXT = ["openai-completions"]
+
+
+@pytest.mark.parametrize("name", _OF_ONE_TEXT)
+def test_a_blueprint_of_completions_says_one_text_and_no_chat(name: str) -> None:
+    compiled = _of_blueprint(name)
+    request = template(compiled).request(asked(HELLO), _dialect(name), frozenset())
+    assert "Hello" in json.dumps(request.body)
+    with pytest.raises(InvalidRequest, match="not a conversation"):
+        template(compiled).request(asked(CHAT), _dialect(name), frozenset())
+
+
+@pytest.mark.parametrize("name", [name for name in _OF_A_DIALECT if name not in _OF_ONE_TEXT])
 def test_a_blueprint_of_a_provider_with_a_dialect_says_a_chat_in_it(name: str) -> None:
     compiled = _of_blueprint(name)
     chat = HELLO if _PLACES.get(name) in _TEXTS else CHAT
