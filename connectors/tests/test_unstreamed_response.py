@@ -164,3 +164,12 @@ def test_a_shell_call_in_a_whole_response_is_a_tool_call() -> None:
 )  # fmt: skip
 def test_what_is_no_whole_response_is_none(body: bytes) -> None:
     assert read_whole_response(body) is None
+
+
+@pytest.mark.parametrize(("signatures", "signature"), [([], ""), (["a"], "a"), (["a", "b"], "")])
+def test_a_signature_is_given_where_it_is_that_of_all_the_reasoning(signatures: list[str], signature: str) -> None:
+    content = [{"type": "thinking", "thinking": "Hm", "signature": each} for each in signatures]
+    message = {"type": "message", "content": [*content, {"type": "text", "text": "Hi"}], "stop_reason": "end_turn"}
+    found = read_whole_response(orjson.dumps(message))
+    assert found is not None
+    assert found[0].signature == signature

@@ -59,4 +59,6 @@ def _decode(
         return None
     calls = tuple(call for chunk in chunks for call in chunk.tool_calls)
     text, reasoning = "".join(chunk.text for chunk in chunks), "".join(chunk.reasoning for chunk in chunks)
-    return Chunk(text, reasoning, calls), outcome
+    signatures = [chunk.signature for chunk in chunks if chunk.signature]
+    signature = signatures[0] if len(signatures) == 1 else ""  # there is none of several texts together
+    return Chunk(text, reasoning, calls, (), signature), outcome

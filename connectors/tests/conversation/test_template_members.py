@@ -286,3 +286,23 @@ def test_a_body_of_a_template_that_is_nested_as_deep_as_may_be_is_made() -> None
     for _ in range(90):
         said = {"x": said}
     assert body(deep, said) == said
+
+
+@pytest.mark.parametrize(
+    ("template", "written", "limit"),
+    [
+        ("{}", {}, 4096),
+        ("{}", {"max_tokens": 7}, 7),
+        ('{"max_tokens":100}', {}, 100),
+        ('{"max_tokens":${parameters.max_tokens}}', {}, 4096),
+        ('{"max_tokens":${parameters.max_tokens}}', {"max_tokens": 7}, 7),
+        ('{"max_tokens":${parameters.own}}', {}, 200),
+        ('{"max_tokens":${parameters.max_tokens:-300}}', {}, 300),
+        ('{"max_tokens":${parameters.max_tokens:-null}}', {}, 4096),
+    ],
+)
+def test_a_default_of_the_dialect_stands_where_neither_client_nor_template_says_anything(
+    template: str, written: dict[str, Any], limit: int
+) -> None:
+    spoken = Dialect("any", write, ("messages",), defaults={"max_tokens": 4096})
+    assert body(template, written, spoken, own="200") == {"max_tokens": limit}

@@ -48,6 +48,7 @@ class TemplateMembers:
         CannotBeTold where the template's words cannot be told from the place of the conversation, another
         InvalidRequest for a parameter that nobody gives.
         """
+        written = {**self._defaults(dialect), **written}
         left_out: set[str] = set()
         for path, others in dialect.instead_of.items():
             if not _has(written, path):
@@ -61,8 +62,12 @@ class TemplateMembers:
                     break
                 if not _has(written, other):
                     left_out.add(other)
-        body = _Body(frozenset(dialect.turns), left_out).of(self.root, written, "")
-        return {**dialect.defaults, **body} if dialect.defaults else body
+        return _Body(frozenset(dialect.turns), left_out).of(self.root, written, "")
+
+    def _defaults(self, dialect: Dialect) -> dict[str, Any]:
+        """Return the dialect's defaults of the members that the template leaves open or does not have."""
+        own = self.root.members
+        return {name: value for name, value in dialect.defaults.items() if isinstance(own.get(name), Open | None)}
 
     def _at(self, path: str) -> Node | None:
         node: Node | None = self.root
