@@ -152,6 +152,7 @@ def test_what_only_anthropics_models_take_is_written_for_them_alone() -> None:
     }  # fmt: skip
     budget = CLAUDE_CONVERSE.write(said(reasoning_tokens=2000), Dropping())
     assert budget["additionalModelRequestFields"] == {"thinking": {"type": "enabled", "budget_tokens": 2000}}
+    assert budget["inferenceConfig"] == {"maxTokens": 2000 + 4096}
     dropping = DroppingAll()
     assert CONVERSE.write(conversation, dropping).keys() == {"messages"}
     assert dropping.refused == ["top_k", "reasoning_effort"]

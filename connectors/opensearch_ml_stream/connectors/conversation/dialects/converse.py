@@ -33,6 +33,7 @@ from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns imp
     to_messages,
 )
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
+    DEFAULT_MAX_TOKENS,
     parse_arguments,
     refuse_heat,
     write_thinking,
@@ -81,9 +82,14 @@ class _Writer:
         options = dict(conversation.options)
         if refuse_heat(conversation, self.refuse):
             del options["temperature"]
+        fields = self._model_fields()
+        if budget := fields.get("thinking", {}).get("budget_tokens"):
+            options.setdefault("max_tokens", budget + DEFAULT_MAX_TOKENS)
         if inference := {own: options[name] for name, own in _INFERENCE.items() if name in options}:
             body["inferenceConfig"] = inference
-        return body | self._tool_config() | self._output_config() | self._model_fields() | self._about_the_call()
+        if fields:
+            body["additionalModelRequestFields"] = fields
+        return body | self._tool_config() | self._output_config() | self._about_the_call()
 
     def _messages(self, messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
         for message in messages:
@@ -200,8 +206,7 @@ class _Writer:
         thinking, config = write_thinking(self.conversation, self.refuse)
         top_k = self.conversation.options.get("top_k")
         fields = {"top_k": top_k, "thinking": thinking or None, "output_config": config or None}
-        given = {name: value for name, value in fields.items() if value is not None}
-        return {"additionalModelRequestFields": given} if given else {}
+        return {name: value for name, value in fields.items() if value is not None}
 
     def _about_the_call(self) -> dict[str, Any]:
         options, members = self.conversation.options, dict[str, Any]()
