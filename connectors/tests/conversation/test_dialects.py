@@ -8,12 +8,12 @@ import pytest
 
 from opensearch_ml_stream.connectors.conversation.conversation import OPTION_NAMES, Conversation
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
-from opensearch_ml_stream.connectors.conversation.dialects.cohere import COHERE
-from opensearch_ml_stream.connectors.conversation.dialects.dashscope import DASHSCOPE
-from opensearch_ml_stream.connectors.conversation.dialects.gemini import GEMINI
-from opensearch_ml_stream.connectors.conversation.dialects.gemini_interactions import GEMINI_INTERACTIONS
-from opensearch_ml_stream.connectors.conversation.dialects.ollama import OLLAMA
-from opensearch_ml_stream.connectors.conversation.dialects.workers_ai import WORKERS_AI
+from opensearch_ml_stream.connectors.conversation.dialects.cohere_messages import COHERE
+from opensearch_ml_stream.connectors.conversation.dialects.dashscope_messages import DASHSCOPE
+from opensearch_ml_stream.connectors.conversation.dialects.gemini_contents import GEMINI
+from opensearch_ml_stream.connectors.conversation.dialects.gemini_steps import GEMINI_INTERACTIONS
+from opensearch_ml_stream.connectors.conversation.dialects.ollama_messages import OLLAMA
+from opensearch_ml_stream.connectors.conversation.dialects.workers_ai_messages import WORKERS_AI
 from opensearch_ml_stream.connectors.documents import connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.selection.spec_for import choose_spec
@@ -35,11 +35,11 @@ ASKING_NOTHING: dict[str, Any] = {
     "service_tier": "auto", "modalities": ["text"],
 }  # fmt: skip
 
-# These take a text, or the events of many models: a conversation fills their template's parameters.
+# These take a text, or what their model or container takes: a conversation fills their template's parameters.
 WITHOUT_DIALECT = {
     "bedrock-invoke-cohere", "bedrock-invoke-llama", "bedrock-invoke-mistral", "bedrock-invoke-nova",
     "bedrock-invoke-titan", "cohere-chat-v1", "mlserver-infer", "ollama-generate", "open-inference-generate",
-    "text-server", "tgi-generate", "watsonx-generation",
+    "sagemaker-chat", "text-server", "tgi-generate", "watsonx-generation",
 }  # fmt: skip
 
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)

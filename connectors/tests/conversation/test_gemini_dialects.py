@@ -16,8 +16,8 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Tool,
     ToolChoice,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.gemini import GEMINI, SKIP_VALIDATION
-from opensearch_ml_stream.connectors.conversation.dialects.gemini_interactions import GEMINI_INTERACTIONS
+from opensearch_ml_stream.connectors.conversation.dialects.gemini_contents import GEMINI, SKIP_VALIDATION
+from opensearch_ml_stream.connectors.conversation.dialects.gemini_steps import GEMINI_INTERACTIONS
 from tests.conversation.common_conversation import (
     CALLS,
     PICTURE,
@@ -138,7 +138,7 @@ def test_results_of_one_turns_calls_are_in_one_content() -> None:
 
 
 def test_a_result_of_an_unknown_call_is_refused_unless_it_has_its_tools_name() -> None:
-    assert refused(GEMINI, said(Result("c9", (Text("x"),)))) == ["messages.tool_name"]
+    assert refused(GEMINI, said(Result("c9", (Text("x"),)))) == ["turns.tool_name"]
     named = write(GEMINI, said(Result("c9", (Text("x"),), name="weather")))["contents"][0]["parts"][0]
     assert named["functionResponse"]["name"] == "weather"
 
@@ -146,7 +146,10 @@ def test_a_result_of_an_unknown_call_is_refused_unless_it_has_its_tools_name() -
 @pytest.mark.parametrize(
     ("media", "part"),
     [
-        (Media("image", url="https://h/a.jpg"), {"fileData": {"mimeType": "image/jpeg", "fileUri": "https://h/a.jpg"}}),
+        (
+            Media("image", url="https://h/a.JPG?w=9"),
+            {"fileData": {"mimeType": "image/jpeg", "fileUri": "https://h/a.JPG?w=9"}},
+        ),
         (Media("image", url="https://h/a"), {"fileData": {"fileUri": "https://h/a"}}),
         (Media("file", file_id="https://g/files/f1"), {"fileData": {"fileUri": "https://g/files/f1"}}),
         (Media("audio", "audio/wav", data="UklG"), {"inlineData": {"mimeType": "audio/wav", "data": "UklG"}}),
@@ -205,7 +208,7 @@ def test_the_answers_format_is_a_media_type_and_a_schema() -> None:
 def test_all_images_have_one_resolution() -> None:
     low, high = (Media("image", "image/png", data="iVBO", detail=detail) for detail in ("low", "high"))
     assert write(GEMINI, said(low, low))["generationConfig"] == {"mediaResolution": "MEDIA_RESOLUTION_LOW"}
-    assert refused(GEMINI, said(low, high)) == ["messages.detail"]
+    assert refused(GEMINI, said(low, high)) == ["turns.detail"]
 
 
 @pytest.mark.parametrize("dialect", [GEMINI, GEMINI_INTERACTIONS], ids=lambda dialect: dialect.name)

@@ -15,10 +15,10 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
-from opensearch_ml_stream.connectors.conversation.dialects.cohere import COHERE
-from opensearch_ml_stream.connectors.conversation.dialects.dashscope import DASHSCOPE
-from opensearch_ml_stream.connectors.conversation.dialects.ollama import OLLAMA
-from opensearch_ml_stream.connectors.conversation.dialects.workers_ai import WORKERS_AI
+from opensearch_ml_stream.connectors.conversation.dialects.cohere_messages import COHERE
+from opensearch_ml_stream.connectors.conversation.dialects.dashscope_messages import DASHSCOPE
+from opensearch_ml_stream.connectors.conversation.dialects.ollama_messages import OLLAMA
+from opensearch_ml_stream.connectors.conversation.dialects.workers_ai_messages import WORKERS_AI
 from tests.conversation.common_conversation import CALLS, PICTURE, RICH, TOOLS, WEATHER, refused, said, turn, write
 
 FUNCTIONS = [
@@ -224,21 +224,21 @@ def test_marks_of_the_cache_go_where_they_are_taken() -> None:
 @pytest.mark.parametrize(
     ("dialect", "conversation", "member"),
     [
-        (OLLAMA, said(Media("image", url="https://h/a.png")), "messages.image"),
+        (OLLAMA, said(Media("image", url="https://h/a.png")), "turns.image"),
         (OLLAMA, said("Hi", tools=(Tool("x", strict=True),)), "tools.strict"),
         (OLLAMA, said("Hi", tools=TOOLS, tool_choice=ToolChoice("required")), "tool_choice"),
         (
             OLLAMA,
             Conversation((turn("assistant", *CALLS[:1], type(CALLS[0])("c3", "now", "[1]")),)),
-            "messages.arguments",
+            "turns.arguments",
         ),
-        (COHERE, said(Result("c1", (PICTURE,))), "messages.image"),
-        (COHERE, said(Media("audio", "audio/wav", data="UklG")), "messages.audio"),
+        (COHERE, said(Result("c1", (PICTURE,))), "turns.image"),
+        (COHERE, said(Media("audio", "audio/wav", data="UklG")), "turns.audio"),
         (COHERE, said("Hi", tools=TOOLS, parallel_tool_calls=False), "parallel_tool_calls"),
         (COHERE, said("Hi", options={"reasoning_effort": "utmost"}), "reasoning_effort"),
-        (DASHSCOPE, said(Media("image", "image/png", data="iVBO", detail="high")), "messages.detail"),
+        (DASHSCOPE, said(Media("image", "image/png", data="iVBO", detail="high")), "turns.detail"),
         (DASHSCOPE, said("Hi", tools=TOOLS, tool_choice=ToolChoice("required")), "tool_choice"),
-        (WORKERS_AI, said(Media("file", file_id="file-1")), "messages.file"),
+        (WORKERS_AI, said(Media("file", file_id="file-1")), "turns.file"),
         (WORKERS_AI, said("Hi", answer_format=AnswerFormat("schema", schema=WEATHER, strict=True)), "answer_format"),
         (WORKERS_AI, said("Hi", options={"stop": ["END"]}), "stop"),
         (WORKERS_AI, said("Hi", options={"reasoning_summary": "auto"}), "reasoning_summary"),

@@ -12,7 +12,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
-from opensearch_ml_stream.connectors.conversation.dialects.dashscope import DASHSCOPE as DIALECT
+from opensearch_ml_stream.connectors.conversation.dialects.dashscope_messages import DASHSCOPE as DIALECT
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
-from opensearch_ml_stream.connectors.conversation.dialects.gemini import GEMINI as DIALECT
+from opensearch_ml_stream.connectors.conversation.dialects.gemini_contents import GEMINI as DIALECT
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
-from opensearch_ml_stream.connectors.conversation.dialects.gemini_interactions import GEMINI_INTERACTIONS as DIALECT
+from opensearch_ml_stream.connectors.conversation.dialects.gemini_steps import GEMINI_INTERACTIONS as DIALECT
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason

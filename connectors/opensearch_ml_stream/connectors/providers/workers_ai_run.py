@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from opensearch_ml_stream.connectors.conversation.dialects.workers_ai import WORKERS_AI as DIALECT
+from opensearch_ml_stream.connectors.conversation.dialects.workers_ai_messages import WORKERS_AI as DIALECT
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse

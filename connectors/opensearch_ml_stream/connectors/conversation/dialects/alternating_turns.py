@@ -23,6 +23,8 @@ _SAYS_NOTHING: dict[str, tuple[object, ...]] = {
     "modalities": (["text"],),
     "verbosity": ("medium",),
     "service_tier": ("auto", "default"),
+    "stop": ([],),
+    "reasoning_summary": (False, "none", "omitted"),
 }
 
 

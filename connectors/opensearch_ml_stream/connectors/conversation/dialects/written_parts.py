@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from mimetypes import guess_type
 from typing import Any
 
 import orjson
@@ -20,26 +19,31 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import Refuse
+from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_part
 
 SYSTEM_ROLES = ("system", "developer")
 
-
-def said_member(conversation: Conversation, name: str) -> str:
-    """Return what the client calls a member of what is said."""
-    return f"{conversation.members.get('turns', 'messages')}.{name}"
-
-
-def refuse_names(conversation: Conversation, refuse: Refuse) -> None:
-    """Refuse the names of those who speak, for a provider that knows roles only."""
-    if any(turn.name for turn in conversation.turns):
-        refuse(said_member(conversation, "name"), "the provider has no names of participants")
+_TYPES_BY_ENDING = {
+    "gif": "image/gif",
+    "heic": "image/heic",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "png": "image/png",
+    "webp": "image/webp",
+    "flac": "audio/flac",
+    "mp3": "audio/mpeg",
+    "ogg": "audio/ogg",
+    "wav": "audio/wav",
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+}
 
 
 def refuse_details(conversation: Conversation, refuse: Refuse) -> None:
     """Refuse the wished resolution of images, for a provider that has no choice of it."""
     parts = (part for turn in conversation.turns for part in turn.parts)
     if any(isinstance(part, Media) and part.detail not in ("", "auto") for part in parts):
-        refuse(said_member(conversation, "detail"), "the provider has no choice of the resolution of an image")
+        refuse_part(conversation, refuse, "detail", "the provider has no choice of the resolution of an image")
 
 
 def system_texts(conversation: Conversation, refuse: Refuse) -> list[str]:
@@ -55,7 +59,7 @@ def texts(parts: Iterable[Part], conversation: Conversation, refuse: Refuse) -> 
         if isinstance(part, Text) or (isinstance(part, Media) and part.text):
             found.append(part.text)
         elif isinstance(part, Media):
-            refuse(said_member(conversation, part.kind), "the provider takes text alone here")
+            refuse_part(conversation, refuse, part.kind, "the provider takes text alone here")
     return found
 
 
@@ -73,7 +77,7 @@ def arguments(call: Call, conversation: Conversation, refuse: Refuse) -> JSONObj
         read = None
     if isinstance(read, dict):
         return read
-    refuse(said_member(conversation, "arguments"), "the arguments of a tool call must be a JSON object")
+    refuse_part(conversation, refuse, "arguments", "the arguments of a tool call must be a JSON object")
     return {}
 
 
@@ -98,8 +102,9 @@ def reasoning_text(parts: Iterable[Part]) -> str:
 
 
 def media_type(media: Media) -> str:
-    """Return the type of a medium, guessed by the end of its URL where it is not said; "" where it is not known."""
-    return media.media_type or guess_type(media.url)[0] or ""
+    """Return the type of a medium, by the end of its URL where it is not said; "" where it is not known."""
+    path = media.url.partition("?")[0].partition("#")[0]
+    return media.media_type or _TYPES_BY_ENDING.get(path.rpartition(".")[2].lower(), "")
 
 
 def data_url(media: Media) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.conversation.conversation import Call, Conversation, Media, Part, Result, Text
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
+from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names
 from opensearch_ml_stream.connectors.conversation.dialects.functions import (
     callable_tools,
     refuse_forced_calls,
@@ -24,7 +25,6 @@ from opensearch_ml_stream.connectors.conversation.dialects.written_parts import 
     data_url,
     messages_of,
     refuse_details,
-    refuse_names,
     result_text,
     schema,
     texts,

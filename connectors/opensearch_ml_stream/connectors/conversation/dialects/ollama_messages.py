@@ -11,6 +11,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.conversation.conversation import Call, Conversation, Media, Part, Result, Turn
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
+from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names, refuse_part
 from opensearch_ml_stream.connectors.conversation.dialects.functions import (
     callable_tools,
     refuse_forced_calls,
@@ -25,9 +26,7 @@ from opensearch_ml_stream.connectors.conversation.dialects.written_parts import 
     messages_of,
     reasoning_text,
     refuse_details,
-    refuse_names,
     result_text,
-    said_member,
     schema,
     texts,
     tool_names,
@@ -120,7 +119,7 @@ def _split(parts: Iterable[Any], conversation: Conversation, refuse: Refuse) -> 
         elif part.data:
             images.append(part.data)
         else:
-            refuse(said_member(conversation, "image"), "Ollama takes images by their data, not by a URL")
+            refuse_part(conversation, refuse, "image", "Ollama takes images by their data, not by a URL")
     return said, {"images": images} if images else {}
 
 

@@ -23,8 +23,9 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
+from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names, refuse_part
 from opensearch_ml_stream.connectors.conversation.dialects.functions import refuse_one_at_a_time
-from opensearch_ml_stream.connectors.conversation.dialects.gemini import service_tier
+from opensearch_ml_stream.connectors.conversation.dialects.gemini_contents import service_tier
 from opensearch_ml_stream.connectors.conversation.dialects.written_options import (
     reasoning_effort,
     wants_summary,
@@ -34,8 +35,6 @@ from opensearch_ml_stream.connectors.conversation.dialects.written_parts import 
     SYSTEM_ROLES,
     arguments,
     media_type,
-    refuse_names,
-    said_member,
     schema,
     system_texts,
     tool_names,
@@ -141,7 +140,7 @@ def _media(media: Media, conversation: Conversation, refuse: Refuse) -> Iterator
         yield {"type": _TYPES[media.kind], "uri": uri, **typed, **resolution}
     else:
         why = "data without a media type" if media.data else "a file is named by the URI that Gemini has for it"
-        refuse(said_member(conversation, media.kind), why)
+        refuse_part(conversation, refuse, media.kind, why)
 
 
 def _tool(name: str, description: str, parameters: Any) -> _Member:

@@ -28,6 +28,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
+from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names, refuse_part
 from opensearch_ml_stream.connectors.conversation.dialects.functions import refuse_one_at_a_time
 from opensearch_ml_stream.connectors.conversation.dialects.written_options import (
     reasoning_budget,
@@ -38,8 +39,6 @@ from opensearch_ml_stream.connectors.conversation.dialects.written_parts import 
     SYSTEM_ROLES,
     arguments,
     media_type,
-    refuse_names,
-    said_member,
     schema,
     system_texts,
     texts,
@@ -162,7 +161,7 @@ def _call(call: Call, conversation: Conversation, refuse: Refuse) -> _Member:
 def _result(result: Result, names: dict[str, str], conversation: Conversation, refuse: Refuse) -> Iterator[_Member]:
     name = result.name or names.get(result.id)
     if not name:
-        refuse(said_member(conversation, "tool_name"), "the result of a tool whose call is not in the conversation")
+        refuse_part(conversation, refuse, "tool_name", "the result of a tool whose call is not in the conversation")
         return
     media = [part for part in result.parts if isinstance(part, Media) and not part.text]
     text = "\n".join(texts([part for part in result.parts if part not in media], conversation, refuse))
@@ -184,7 +183,7 @@ def _media(media: Media, conversation: Conversation, refuse: Refuse) -> Iterator
         yield {"fileData": {**({"mimeType": kind} if kind else {}), "fileUri": uri}}
     else:
         why = "data without a media type" if media.data else "a file is named by the URI that Gemini has for it"
-        refuse(said_member(conversation, media.kind), why)
+        refuse_part(conversation, refuse, media.kind, why)
 
 
 def _declaration(tool: Tool) -> _Member:
@@ -229,7 +228,7 @@ def _resolution(conversation: Conversation, refuse: Refuse) -> _Member:
     if details <= {"auto"}:
         return {}
     if len(details) > 1 or not details <= _RESOLUTIONS.keys():
-        refuse(said_member(conversation, "detail"), "Gemini takes one of low and high for all images")
+        refuse_part(conversation, refuse, "detail", "Gemini takes one of low and high for all images")
         return {}
     return {"mediaResolution": _RESOLUTIONS[details.pop()]}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.conversation.conversation import Call, Conversation, Media, Part, Result, Text
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
+from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names
 from opensearch_ml_stream.connectors.conversation.dialects.functions import refuse_strict, write_call, write_function
 from opensearch_ml_stream.connectors.conversation.dialects.written_options import reasoning_budget, write_options
 from opensearch_ml_stream.connectors.conversation.dialects.written_parts import (
@@ -18,7 +19,6 @@ from opensearch_ml_stream.connectors.conversation.dialects.written_parts import 
     data_url,
     messages_of,
     refuse_details,
-    refuse_names,
     result_text,
     schema,
     texts,
