@@ -253,7 +253,11 @@ def test_a_whole_conversation_is_written_as_steps() -> None:
     ("more", "member", "value"),
     [
         ({"options": {"reasoning_effort": "high"}}, "generation_config", {"thinking_level": "high"}),
-        ({"options": {"reasoning_tokens": 1500}}, "generation_config", {"thinking_level": "low"}),
+        (
+            {"options": {"reasoning_tokens": 1500}},
+            "generation_config",
+            {"thinking_level": "low", "thinking_summaries": "auto"},
+        ),
         ({"options": {"reasoning_tokens": 0}}, "generation_config", {"thinking_level": "minimal"}),
         ({"options": {"reasoning_summary": "auto"}}, "generation_config", {"thinking_summaries": "auto"}),
         (

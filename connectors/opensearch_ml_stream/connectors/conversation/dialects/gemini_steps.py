@@ -167,8 +167,8 @@ def _thinking(conversation: Conversation, refuse: Refuse) -> _Member:
         config["thinking_level"] = _LEVELS[effort]
     elif effort is not None:
         refuse(conversation.member("reasoning_effort"), f"known are {', '.join(_LEVELS)}")
-    if "reasoning_summary" in options:
-        config["thinking_summaries"] = "auto" if wants_summary(options["reasoning_summary"]) else "none"
+    if "reasoning_summary" in options or options.get("reasoning_tokens"):
+        config["thinking_summaries"] = "auto" if wants_summary(options.get("reasoning_summary", True)) else "none"
     return config
 
 
