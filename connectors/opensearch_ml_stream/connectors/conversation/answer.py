@@ -1,10 +1,10 @@
 """An answer in one piece, as doors write it for their clients."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +22,14 @@ class WholeAnswer:
     response: Mapping[str, Any]
     is_as_sent: bool
     extra: Mapping[str, Any]
+
+
+def whole_calls(fragments: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+    """Return tool calls put together from their fragments, in the order in which they began."""
+    calls: dict[int, list[ToolCall]] = {}
+    for fragment in fragments:
+        calls.setdefault(fragment.index, []).append(fragment)
+    return tuple(
+        ToolCall(index, parts[0].id, parts[0].name, "".join(part.arguments for part in parts))
+        for index, parts in calls.items()
+    )

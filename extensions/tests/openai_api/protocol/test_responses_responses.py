@@ -14,7 +14,11 @@ from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import 
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_response import whole_response
 
 _STOP = Ending()
-CALLS = (ToolCall(0, "c1", "weather", '{"a":1}'), ToolCall(1, None, "time"))
+CALLS = (
+    ToolCall(0, "c1", "weather", '{"a'),
+    ToolCall(1, None, "time"),
+    ToolCall(0, arguments='":1}'),
+)
 SAID = Chunk('I "look"', "Hm", CALLS, signature="EqQB")
 
 

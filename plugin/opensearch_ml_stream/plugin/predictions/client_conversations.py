@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, to_chunk_list
-from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, whole_calls
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
 from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
@@ -57,16 +57,5 @@ async def _collected(stream: ProviderStream, model_id: str) -> WholeAnswer:
         raise outcome
     text, reasoning = "".join(chunk.text for chunk in chunks), "".join(chunk.reasoning for chunk in chunks)
     signature = "".join(chunk.signature for chunk in chunks)
-    chunk = Chunk(text, reasoning, _joined([call for chunk in chunks for call in chunk.tool_calls]), (), signature)
+    chunk = Chunk(text, reasoning, whole_calls(call for chunk in chunks for call in chunk.tool_calls), (), signature)
     return WholeAnswer(chunk, outcome, model_id, {}, is_as_sent=False, extra=stream.terminal_fields(outcome))
-
-
-def _joined(fragments: list[ToolCall]) -> tuple[ToolCall, ...]:
-    """Return tool calls whole, in the order in which they began."""
-    calls: dict[int, list[ToolCall]] = {}
-    for fragment in fragments:
-        calls.setdefault(fragment.index, []).append(fragment)
-    return tuple(
-        ToolCall(index, parts[0].id, parts[0].name, "".join(part.arguments for part in parts))
-        for index, parts in calls.items()
-    )

@@ -3,7 +3,7 @@
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk
-from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, whole_calls
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
@@ -25,7 +25,7 @@ def _output(chunk: Chunk, token: str, status: str) -> list[bytes]:
     def new_id(prefix: str) -> bytes:
         return f"{prefix}_{token}_{len(output)}".encode()
 
-    calls = chunk.tool_calls
+    calls = whole_calls(chunk.tool_calls)
     if chunk.reasoning or chunk.signature:
         output.append(items.reasoning(new_id("rs"), _inside(chunk.reasoning), chunk.signature))
     if chunk.text:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.conversation.answer import whole_calls
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol.chat_messages import REASONING, SIGNATURE
 from opensearch_ml_stream.extensions.openai_api.protocol.completions_events import text_choice
@@ -51,17 +52,13 @@ def completions_response(envelope: Envelope, chunk: Chunk, ending: Ending, extra
 
 
 def _whole_calls(envelope: Envelope, chunk: Chunk) -> list[dict[str, Any]]:
-    """Return the tool calls with their fragments put together, in the order in which they began."""
-    fragments: dict[int, list[ToolCall]] = {}
-    for fragment in chunk.tool_calls:
-        fragments.setdefault(fragment.index, []).append(fragment)
     return [
         {
-            "id": parts[0].id or envelope.call_id(index),
+            "id": call.id or envelope.call_id(call.index),
             "type": "function",
-            "function": {"name": parts[0].name or "", "arguments": "".join(part.arguments for part in parts)},
+            "function": {"name": call.name or "", "arguments": call.arguments},
         }
-        for index, parts in fragments.items()
+        for call in whole_calls(chunk.tool_calls)
     ]
 
 
