@@ -59,7 +59,7 @@ def answer(request: Request) -> Script:
 def _last_text(body: dict[str, Any]) -> str:
     content = body["messages"][-1].get("content") if "messages" in body else body["prompt"]
     last = content[-1] if isinstance(content, list) else content
-    return str(last["text"]) if isinstance(last, dict) else str(last)
+    return str(last.get("text", "")) if isinstance(last, dict) else str(last)
 
 
 def _texts(asked: str) -> tuple[str, ...]:
