@@ -36,8 +36,8 @@ def read_by_the_sdk(body: bytes) -> tuple[list[Any], Response]:
     """The events, and the response of the last one, as the SDK's stream helper has them."""
     headers = {"content-type": "text/event-stream"}
     transport = httpx.MockTransport(lambda request: httpx.Response(200, headers=headers, content=body))
+    http: Any = httpx.Client(transport=transport)
     with (
-        httpx.Client(transport=transport) as http,
         OpenAI(api_key="k", base_url="http://m/v1", http_client=http) as client,
         client.responses.stream(model="m", input="Why?") as stream,
     ):

@@ -13,6 +13,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import read_chat_request
 from opensearch_ml_stream.extensions.openai_api.protocol.completions_request import read_completions_request
 from opensearch_ml_stream.extensions.openai_api.protocol.embeddings import read_embeddings_request
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_request import read_responses_request
 
 _WORDS = [
     "messages", "role", "content", "type", "text", "image_url", "url", "input_audio", "file", "tool_calls", "function",
@@ -33,7 +34,7 @@ _MESSAGE = st.dictionaries(_WORD, _VALUE, max_size=6) | st.fixed_dictionaries(
 @given(st.dictionaries(_WORD, _VALUE, max_size=8), st.lists(_MESSAGE, max_size=4))
 def test_any_json_is_read_or_refused(body: dict[str, Any], messages: list[Any]) -> None:
     readers: list[Callable[[dict[str, Any]], Any]] = [
-        read_chat_request, read_completions_request, read_embeddings_request,
+        read_chat_request, read_completions_request, read_embeddings_request, read_responses_request,
     ]  # fmt: skip
     for read in readers:
         for asked in (body, {**body, "messages": messages}):
@@ -74,6 +75,24 @@ def calls_of(read: Callable[[], object]) -> int:
 def test_twice_the_body_is_twice_the_work(grow: Callable[[int], dict[str, Any]]) -> None:
     small, large = grow(300), grow(600)
     assert calls_of(lambda: read_chat_request(large)) <= 2.1 * calls_of(lambda: read_chat_request(small)) + 50
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": []},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "a"}]},
+        {"type": "function_call", "call_id": "a", "name": "b", "x": 1},
+        {"type": "function_call_output", "call_id": "a", "output": "b"},
+        {"type": "made_up"},
+    ],
+)
+def test_twice_the_items_are_twice_the_work(item: dict[str, Any]) -> None:
+    def reading(size: int) -> int:
+        return calls_of(lambda: read_responses_request({"input": [item] * size}))
+
+    assert reading(600) <= 2.1 * reading(300) + 50
 
 
 def test_a_long_data_url_takes_no_more_steps_than_a_short_one() -> None:

@@ -56,8 +56,8 @@ def final_response(found: list[dict[str, Any]]) -> Any:
     body = b"".join([b"data: %b\n\n" % json.dumps(event).encode() for event in found])
     headers = {"content-type": "text/event-stream"}
     transport = httpx.MockTransport(lambda request: httpx.Response(200, headers=headers, content=body))
+    http: Any = httpx.Client(transport=transport)
     with (
-        httpx.Client(transport=transport) as http,
         OpenAI(api_key="k", base_url="http://m/v1", http_client=http) as client,
         client.responses.stream(model="poet", input="Why?") as stream,
     ):

@@ -132,7 +132,7 @@ def test_a_signature_comes_back_as_the_encrypted_content_that_it_was_sent_as() -
 
 
 def test_reasoning_of_which_a_client_has_nothing_is_left_out() -> None:
-    empty = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": None}
+    empty: dict[str, Any] = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": None}
     assert read(input=[empty, ANSWER]).turns == (Turn("assistant", (Text("Wait."),)),)
 
 

@@ -9,6 +9,7 @@ an item of reasoning has, as every client reads that.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -117,7 +118,9 @@ class ResponsesEvents(WireFormat):
         return begun + error_events(self._number, error, failed)
 
     def _run(self, run: TextRun) -> bytes:
-        opening, message = self._in_text(is_message=True)
+        opening, message = b"", self._open
+        if message is None or not message.is_message:
+            opening, message = self._in_text(is_message=True)
         number, delta = self._number, message.delta
         self._room -= len(run)
         if run.find(TextRun.SEPARATOR) < 0:  # one text, as nearly all reads have
@@ -127,7 +130,7 @@ class ResponsesEvents(WireFormat):
         texts = run.split(TextRun.SEPARATOR)
         message.text += b"".join(texts)
         self._number = number + len(texts)
-        return opening + b"".join([delta % pair for pair in enumerate(texts, number)])
+        return opening + (delta * len(texts)) % tuple(chain.from_iterable(enumerate(texts, number)))
 
     def _chunk(self, chunk: Chunk) -> bytes:
         parts: list[bytes] = []

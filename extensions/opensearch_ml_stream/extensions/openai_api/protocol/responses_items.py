@@ -3,7 +3,6 @@
 https://platform.openai.com/docs/api-reference/responses/object. Texts are given as the inside of a JSON string.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Ending, Usage
 from opensearch_ml_stream.connectors.conversation.conversation import JSONObject
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import OWN_MEMBER, own_fields
 
 _SIGNATURE = "signature:"
@@ -94,8 +94,7 @@ class ResponseObject:
         self.token = token
         own = {"id": f"resp_{token}", "object": "response", "created_at": created_at, "model": model}
         given = {name: request[name] for name in _DEFAULTS if request.get(name) is not None}
-        # The standard library's encoder, as a client may write integers of any size and half a surrogate pair.
-        self._head = json.dumps({**own, **_DEFAULTS, **given, **_NOT_KEPT}, separators=(",", ":")).encode()[:-1]
+        self._head = to_json({**own, **_DEFAULTS, **given, **_NOT_KEPT})[:-1]
 
     def begun(self) -> bytes:
         """Return the response of which nothing is known yet."""
