@@ -23,7 +23,7 @@ from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, 
 from opensearch_ml_stream.connectors.documents import PREDICT, Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
-from opensearch_ml_stream.connectors.predict.model_inputs import find_model_inputs
+from opensearch_ml_stream.connectors.predict.model_inputs import ChatForm, ModelInputs, find_model_inputs
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
@@ -295,6 +295,19 @@ def test_what_is_refused_is_left_out_if_the_model_says_so() -> None:
 def test_an_option_fills_a_parameter_of_its_name(place: str, option: dict[str, Any], expected: object) -> None:
     compiled = action('{"p":"${parameters.prompt}", "o":' + place + "}", {"temperature": "1"})
     assert sent(rendered(compiled, asked(Conversation(HELLO.turns, options=option))))["o"] == expected
+
+
+def test_a_model_without_a_template_gets_a_conversation_as_parameters() -> None:
+    inputs = ModelInputs(frozenset({"messages", "stop", "user", "max_tokens"}), frozenset(), None, ChatForm(), False)
+    conversation = Conversation(HELLO.turns, options={"stop": ["a", "b"], "user": "12", "max_tokens": 5})
+    made = ConversationTemplate.without_template(inputs).request(asked(conversation), None)
+    assert made.body is None
+    assert made.parameters == {
+        "messages": '[{"role":"user","content":"Hello"}]',
+        "stop": '["a","b"]',
+        "user": "12",
+        "max_tokens": "5",
+    }
 
 
 @pytest.mark.parametrize("body", ['{"input":${parameters.input}}', None, '{"prompt":"fixed"}'])

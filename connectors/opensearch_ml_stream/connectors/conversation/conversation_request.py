@@ -74,7 +74,7 @@ class ConversationTemplate:
     @classmethod
     def without_template(cls, inputs: ModelInputs) -> "ConversationTemplate":
         """Return what there is to say of a model whose requests are made of parameters by something else."""
-        return cls(None, TemplateParameters(inputs, inputs.names, inputs.names, frozenset()))
+        return cls(None, TemplateParameters(inputs, inputs.names))
 
     def request(
         self, client: ClientRequest, dialect: Dialect | None, drop: Collection[str] = ()

@@ -15,7 +15,6 @@ from opensearch_ml_stream.connectors.predict.model_inputs import ChatForm, Model
 from opensearch_ml_stream.connectors.rendering.filled_template import parameter_names
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Template
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
 SYSTEM_PARAMETERS = ("system_prompt", "system", "system_instruction")
 
@@ -39,13 +38,15 @@ _HAS_NO_PLACE = "the connector's template has no place for it"
 class TemplateParameters:
     """The parameters of a body template that a conversation can fill.
 
-    `names` are all that callers may give, `bare` those that stand in the template as JSON.
+    `names` are all that callers may give, `bare` those that stand in the template as JSON, `quoted` those that are
+    texts there, `own` those to which the connector gives a value.
     """
 
     inputs: ModelInputs
     names: frozenset[str]
-    bare: frozenset[str]
-    own: frozenset[str]
+    bare: frozenset[str] = frozenset()
+    quoted: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
 
     @classmethod
     def find(
@@ -57,6 +58,7 @@ class TemplateParameters:
             inputs,
             parameter_names((one.name for one in placeholders), connector),
             frozenset(one.name for one in placeholders if not one.quoted),
+            frozenset(one.name for one in placeholders if one.quoted),
             frozenset(connector.values),
         )
 
@@ -110,13 +112,13 @@ class TemplateParameters:
         if place is None:
             refuse(conversation.member(name), _HAS_NO_PLACE)
             return {}
-        if place in self.bare:
-            return {place: jsontext.quote(value) if isinstance(value, str) else JsonText(jsontext.dumps(value))}
-        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        if isinstance(value, list | dict) and place in self.quoted:
+            if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], str):
+                refuse(conversation.member(name), "the connector's template has a place for one text only")
+                return {}
             value = value[0]
-        if isinstance(value, list | dict):
-            refuse(conversation.member(name), "the connector's template has a place for one text only")
-            return {}
+        if isinstance(value, str) and place in self.bare - self.quoted:
+            value = jsontext.quote(value)
         return {place: jsontext.to_parameter(value)}
 
 
