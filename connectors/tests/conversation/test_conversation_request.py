@@ -20,6 +20,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
 )
 from opensearch_ml_stream.connectors.conversation.conversation_request import ConversationTemplate
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, Dialect, Refuse
+from opensearch_ml_stream.connectors.conversation.dialects.ollama import OLLAMA
 from opensearch_ml_stream.connectors.documents import PREDICT, Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
@@ -167,6 +168,12 @@ def test_a_whole_answer_is_asked_for_where_the_template_asks_for_a_stream() -> N
     assert sent(request) == {"messages": [{"role": "user", "content": "Hello"}], "stream": False}
 
 
+def test_a_provider_that_streams_unasked_is_asked_for_a_whole_answer() -> None:
+    compiled = action('{"model":"m","messages":${parameters.messages}}')
+    assert sent(rendered(compiled, asked(HELLO), OLLAMA))["stream"] is False
+    assert sent(rendered(compiled, asked(HELLO), OLLAMA, stream=STREAMED))["stream"] is True
+
+
 def test_the_connectors_charset_and_its_edits_of_bodies_hold_for_written_ones() -> None:
     processors = '[{"type":"remove_jsonpath","path":"$.secret"}]'
     parameters = {"charset": "ISO-8859-1", "input_processors": processors}
@@ -183,6 +190,15 @@ def test_words_around_the_place_of_the_conversation_leave_the_templates_own_para
     assert sent(request) == {"messages": [{"role": "user", "content": "Politely: Hello"}]}
     with pytest.raises(InvalidRequest, match=r"^\[messages\] .* of its own at \[messages\], which cannot be told"):
         rendered(compiled, asked(CHAT), CHAT_DIALECT)
+
+
+def test_a_place_for_a_text_where_the_dialect_has_none_leaves_the_templates_own_parameters() -> None:
+    compiled = action('{"query":"${parameters.inputs}"}')
+    assert sent(rendered(compiled, asked(HELLO), CHAT_DIALECT)) == {"query": "Hello"}
+    with pytest.raises(InvalidRequest, match=r"^\[messages\] cannot be said .* needs the parameter \[inputs\]"):
+        rendered(compiled, asked(CHAT), CHAT_DIALECT)
+    with pytest.raises(InvalidRequest, match=r"^The connector's request_body needs the parameter \[x\]"):
+        rendered(action('{"query":"${parameters.x}"}'), asked(HELLO), CHAT_DIALECT)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 """One version of a model: what is compiled and read from its documents, how often, and how much is kept."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from opensearch_ml_stream.connectors.conversation.conversation import Conversation, Text, Turn
+from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
 from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
@@ -57,6 +60,18 @@ def test_an_action_is_compiled_again_only_when_an_external_credential_has_change
     assert second is not first
     assert second.render({"inputs": "hi"}).headers["Authorization"] == "Bearer second"
     assert model.action() is second
+
+
+def test_a_conversation_leaves_out_what_the_settings_say_and_the_provider_cannot_be_told() -> None:
+    conversation = Conversation((Turn("user", (Text("hi"),)),), options={"top_k": 4})
+    client = ClientRequest("another", {}, lambda body: conversation)
+    model = ready(action={"request_body": '{"messages": ${parameters.messages}}'})
+    with pytest.raises(InvalidRequest, match=r"^\[top_k\] cannot be said to this model's provider \(openai_chat\)"):
+        model.render_conversation(client, is_streamed=False)
+    model.settings = read_sidecar_settings({"drop_params": ["top_k"]})
+    body = json.loads(model.render_conversation(client, is_streamed=True).body)
+    assert body["messages"] == [{"role": "user", "content": "hi"}]
+    assert (body["stream"], "top_k" in body) == (True, False)
 
 
 async def test_the_protocol_that_knows_a_model_supplies_its_actions_and_its_spec(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, Dialect, Refuse, as_it_is
 from opensearch_ml_stream.connectors.conversation.joined_turns import CannotBeTold
-from opensearch_ml_stream.connectors.conversation.template_members import TemplateMembers
+from opensearch_ml_stream.connectors.conversation.template_members import NotGiven, TemplateMembers
 from opensearch_ml_stream.connectors.conversation.template_parameters import TemplateParameters
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs
@@ -88,7 +88,9 @@ class ConversationTemplate:
         refuse = Refusing(frozenset(drop), dialect.name)
         try:
             return ConversationRequest(self.members.body(dialect, written_body(client, dialect, refuse)), {})
-        except CannotBeTold as error:
+        except (CannotBeTold, NotGiven) as error:
+            if isinstance(error, NotGiven) and error.name != self.parameters.inputs.prompt:
+                raise
             return self._by_parameters(client, _with_reason(Refusing(frozenset(drop), _TEMPLATE), error))
 
     def _by_parameters(self, client: ClientRequest, refuse: Refuse) -> ConversationRequest:
@@ -110,7 +112,7 @@ def _without_places(path: str) -> str:
     return _INDEX.sub("", path)
 
 
-def _with_reason(refuse: Refuse, error: CannotBeTold) -> Refuse:
+def _with_reason(refuse: Refuse, error: InvalidRequest) -> Refuse:
     def refuse_with_reason(member: str, why: str = "") -> None:
         refuse(member, f"{why}; {error.reason}" if why else error.reason)
 

@@ -30,6 +30,17 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Template
 
 
+class NotGiven(InvalidRequest):
+    """A template needs the parameter `name`, and is given none."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The connector's request_body needs the parameter [{name}], which no conversation gives: give it in the "
+            f"connector's parameters, or a default in the template, as in ${{parameters.{name}:-null}}"
+        )
+        self.name = name
+
+
 @dataclass(frozen=True, slots=True)
 class TemplateMembers:
     """The members of a body template."""
@@ -45,8 +56,8 @@ class TemplateMembers:
     def body(self, dialect: Dialect, written: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body of what a dialect has written.
 
-        CannotBeTold where the template's words cannot be told from the place of the conversation, another
-        InvalidRequest for a parameter that nobody gives.
+        CannotBeTold where the template's words cannot be told from the place of the conversation, NotGiven for a
+        parameter that nobody gives.
         """
         written = {**self._defaults(dialect), **written}
         left_out: set[str] = set()
@@ -114,7 +125,7 @@ class _Body:
 
 
 def _value(node: Node) -> Any:
-    """Return a value that no conversation changes. InvalidRequest if it has a placeholder that nothing fills."""
+    """Return a value that no conversation changes. NotGiven if it has a placeholder that nothing fills."""
     if isinstance(node, Known):
         return node.value
     if isinstance(node, Members):
@@ -123,11 +134,7 @@ def _value(node: Node) -> Any:
         return [_value(inner) for inner in node.items]
     if isinstance(node, Open) and node.is_optional:
         return None
-    name = node.name if isinstance(node, Open) else node.names[0]
-    raise InvalidRequest(
-        f"The connector's request_body needs the parameter [{name}], which no conversation gives: give it in the "
-        f"connector's parameters, or a default in the template, as in ${{parameters.{name}:-null}}"
-    )
+    raise NotGiven(node.name if isinstance(node, Open) else node.names[0])
 
 
 def _own_turns(node: Node, path: str) -> Any:

@@ -256,13 +256,10 @@ class CompiledModel:
 
     def render_conversation(self, client: ClientRequest, *, is_streamed: bool) -> ProviderRequest:
         """Return the request for a conversation. InvalidRequest for what provider, template or interface refuse."""
-        made, action = (
-            self._conversation_template.request(client, self.dialect, self.settings.drop_params),
-            self.action(),
-        )
+        made = self._conversation_template.request(client, self.dialect, self.settings.drop_params)
         if made.body is None:
             self.check_input(RemoteInput(made.parameters))
-        stream = self.spec({}) if is_streamed else None
+        action, stream = self.action(), self.spec({}) if is_streamed else None
         return (
             made.render(action, stream)
             if isinstance(action, CompiledAction)

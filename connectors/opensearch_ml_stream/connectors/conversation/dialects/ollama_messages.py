@@ -136,4 +136,4 @@ def _think(conversation: Conversation, refuse: Refuse) -> _Member:
     return {}
 
 
-OLLAMA = Dialect(name="ollama", write=_write, turns=("messages",))
+OLLAMA = Dialect(name="ollama", write=_write, turns=("messages",), defaults={"stream": False})  # it streams unasked
