@@ -208,7 +208,7 @@ def test_a_response_repeats_its_request_but_not_its_input() -> None:
     request = {"input": "secret", "tools": [tool], "temperature": 0.5, "metadata": {"a": "\ud800"}, "store": False}
     wire = ResponsesEvents(response_object(**request))
     begun = events(wire.chunks([Chunk("Hi")]))[0]["response"]
-    assert (begun["tools"], begun["temperature"], begun["top_p"], begun["store"]) == ([tool], 0.5, 1.0, False)
+    assert (begun["tools"], begun["temperature"], begun["top_p"], begun["store"]) == ([tool], 0.5, None, False)
     assert (begun["metadata"], "input" in begun) == ({"a": "\ud800"}, False)
 
 

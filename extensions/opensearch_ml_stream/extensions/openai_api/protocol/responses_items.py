@@ -25,17 +25,17 @@ _DEFAULTS: Mapping[str, Any] = {
     "prompt_cache_key": None,
     "reasoning": {"effort": None, "summary": None},
     "safety_identifier": None,
-    "service_tier": "default",
-    "temperature": 1.0,
+    "service_tier": None,
+    "temperature": None,
     "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
     "tools": [],
     "top_logprobs": 0,
-    "top_p": 1.0,
+    "top_p": None,
     "truncation": "disabled",
     "user": None,
 }
-"""Members that a response repeats from its request, and what they are without it."""
+"""Members that a response repeats from its request, and what they are without it: None where the model's own holds."""
 
 _NOT_KEPT = {"background": False, "previous_response_id": None, "store": False}
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
