@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from opensearch_ml_stream.connectors.conversation.dialects.ollama import OLLAMA
 
 from opensearch_ml_stream.connectors.conversation.conversation import (
     AnswerFormat,
@@ -21,6 +20,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
 )
 from opensearch_ml_stream.connectors.conversation.conversation_request import ConversationTemplate
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, Dialect, Refuse
+from opensearch_ml_stream.connectors.conversation.dialects.ollama_messages import OLLAMA
 from opensearch_ml_stream.connectors.documents import PREDICT, Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
