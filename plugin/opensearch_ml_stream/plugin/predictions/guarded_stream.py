@@ -33,7 +33,9 @@ class GuardedStream:
     that names the guardrail. A guardrail that cannot be asked is an UpstreamError.
     """
 
-    __slots__ = ("_checks", "_guard", "_outputs", "_reasoning", "_stream", "_text", "_tool_calls", "outcome")
+    __slots__ = (
+        "_checks", "_guard", "_outputs", "_reasoning", "_signature", "_stream", "_text", "_tool_calls", "outcome",
+    )  # fmt: skip
 
     def __init__(self, stream: ProviderStream, guard: Guard, checks: GuardrailChecks, held: int) -> None:
         self._stream = stream
@@ -43,6 +45,7 @@ class GuardedStream:
         self._reasoning = _Channel(guard, checks, held)
         self._tool_calls = HeldToolCalls()
         self._outputs = _HeldOutputs()
+        self._signature = ""  # of the reasoning, which may be let go until the end
         self.outcome: Ending | MLStreamError | None = None
 
     @property
@@ -103,6 +106,7 @@ class GuardedStream:
         has_ended = self._stream.outcome is not None
         for chunk in chunks:
             self._tool_calls.add(chunk.tool_calls)
+            self._signature += chunk.signature
             self._outputs.add(chunk)
         text = await self._text.accepted("".join([chunk.text for chunk in chunks]), has_ended)
         reasoning = await self._reasoning.accepted("".join([chunk.reasoning for chunk in chunks]), has_ended)
@@ -110,7 +114,8 @@ class GuardedStream:
         for output in outputs:
             if output.get("datatype") == "BYTES":
                 _raise_if_refused(await self._checks.payload_refused_by(self._guard, jsontext.dumps(output)))
-        return Chunk(text, reasoning, await self._accepted_tool_calls() if has_ended else (), outputs)
+        calls = await self._accepted_tool_calls() if has_ended else ()
+        return Chunk(text, reasoning, calls, outputs, self._signature if has_ended else "")
 
     async def _accepted_tool_calls(self) -> tuple[ToolCall, ...]:
         calls = self._tool_calls.joined()

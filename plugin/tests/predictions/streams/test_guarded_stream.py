@@ -139,6 +139,28 @@ async def test_reasoning_is_guarded_apart_from_the_text(setup: Setup) -> None:
     assert "".join(chunk.reasoning for chunk in chunks) == "a better"
 
 
+async def test_the_proof_of_reasoning_comes_with_the_last_of_it(setup: Setup) -> None:
+    def delta(index: int, **fields: str) -> bytes:
+        return b'data: {"type":"content_block_delta","index":%d,"delta":%b}\n\n' % (index, orjson.dumps(fields))
+
+    blocks = [
+        delta(0, type="thinking_delta", thinking="a long thought"),
+        delta(0, type="signature_delta", signature="c2ln"),
+        delta(1, type="text_delta", text="and what is said of it"),
+        b'data: {"type":"message_stop"}\n\n',
+    ]
+    connector = connector_body("https://api.anthropic.com/v1/messages")
+    await setup.add_model(connector, "other", guardrails=patterns(".*bad.*"))
+    setup.provider.script = lambda request: Response(blocks, headers=SSE)
+    async with setup.predictor.stream(ANYONE, "other", {"inputs": "hi"}) as stream:
+        chunks: list[Chunk] = []
+        while stream.outcome is None:
+            chunks += to_chunk_list(await stream.read())
+    signed = next(place for place, chunk in enumerate(chunks) if chunk.signature)
+    assert [chunk.signature for chunk in chunks if chunk.signature] == ["c2ln"]
+    assert not any(chunk.reasoning for chunk in chunks[signed + 1 :])
+
+
 def tool_call(arguments: str) -> Response:
     function = {"name": "find", "arguments": arguments[:9]}
     return Response(
