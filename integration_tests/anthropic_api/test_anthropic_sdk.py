@@ -216,14 +216,48 @@ def test_a_fault_in_mid_stream_is_raised(shared_sidecar: Sidecar) -> None:
         stream.get_final_message()
 
 
-def test_tokens_are_estimated_where_nobody_counts_them(shared_sidecar: Sidecar) -> None:
-    with model(shared_sidecar, "openai", openai_stream(["x"])) as (client, name, provider):
+def test_tokens_are_counted_by_the_provider(shared_sidecar: Sidecar) -> None:
+    with model(shared_sidecar, "anthropic", json_response({"input_tokens": 42})) as (client, name, provider):
+        response = client.messages.with_raw_response.count_tokens(model=name, messages=QUESTION, tools=[WEATHER])
+    assert response.parse().input_tokens == 42
+    assert "x-token-count" not in response.headers
+    (request,) = provider.requests
+    assert request.path == "/v1/messages/count_tokens"
+    assert set(request.json()) == {"model", "messages", "tools"}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "calls", "fields"),
+    [
+        ("openai", 0, {}),
+        ("anthropic", 1, {}),
+        ("anthropic", 0, {"guardrails": {"type": "local_regex", "input_guardrail": {"regex": ["secret"]}}}),
+    ],
+    ids=["other dialect", "no count there", "guarded"],
+)
+def test_tokens_are_estimated_where_nobody_counts_them(
+    shared_sidecar: Sidecar, dialect: str, calls: int, fields: dict[str, Any]
+) -> None:
+    none_there = json_response({"error": {"message": "not here"}}, 404)
+    with background_provider(none_there) as provider, calling(shared_sidecar) as client:
+        name = shared_sidecar.create_model(getattr(connector_bodies, dialect)(provider.url), **fields)
         response = client.messages.with_raw_response.count_tokens(model=name, messages=QUESTION)
+        wrong: Any = [{"role": "x", "content": "y"}]
         with pytest.raises(anthropic.BadRequestError, match=r"messages\.0\.role"):
-            client.messages.count_tokens(model=name, messages=[{"role": "x", "content": "y"}])  # type: ignore[typeddict-item]
+            client.messages.count_tokens(model=name, messages=wrong)
     assert response.headers["x-token-count"] == "estimate"
     assert 0 < response.parse().input_tokens < 100
-    assert provider.requests == []
+    assert len(provider.requests) == 2 * calls
+
+
+def test_a_fault_of_the_provider_that_counts_is_told(shared_sidecar: Sidecar) -> None:
+    refused = json_response({"error": {"message": "Who are you?"}}, 401)
+    with (
+        model(shared_sidecar, "anthropic", refused) as (client, name, _),
+        pytest.raises(anthropic.APIStatusError, match="Who are you") as fault,
+    ):
+        client.messages.count_tokens(model=name, messages=QUESTION)
+    assert (fault.value.status_code, fault.value.type) == (424, "api_error")
 
 
 def test_the_key_of_the_sdk_is_the_callers(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How many input tokens a message would have: counted by Anthropic where it serves the model, else estimated."""
+"""How many input tokens a message would have: counted by the model's provider if it can, else estimated."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +16,7 @@ from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.registry.models_by_name import ModelsByName
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
-_HOST = "api.anthropic.com"
+_HAS_NO_COUNT = (404, 405, 501)  # statuses of servers that speak the dialect, and do not count
 # What a connector's template may add, and Anthropic does not take where it only counts.
 _OF_THE_ANSWER = frozenset({
     "max_tokens", "metadata", "service_tier", "stop_sequences", "stream", "temperature", "top_k", "top_p",
@@ -38,7 +38,6 @@ class TokenCounts:
     names: ModelsByName
     models: ModelCache
     calls: ProviderCalls
-    host: str = _HOST
 
     async def count(self, caller: Caller, name: str, request: ClientRequest) -> TokenCount:
         """Return how many input tokens a request has for a model, by its name or id.
@@ -51,11 +50,16 @@ class TokenCounts:
             return _estimate(request)
         rendered = model.render_conversation(request, is_streamed=False)
         url = urlsplit(rendered.url)
-        if url.hostname != self.host or url.path != MESSAGES_PATH:
+        if url.path != MESSAGES_PATH:  # on other platforms, it is another call, or none
             return _estimate(request)
         self.calls.apply_rate_limits(model, caller)
         counting = _counting(replace(rendered, url=url._replace(path=COUNT_TOKENS_PATH).geturl()))
-        return TokenCount(_read(await self.calls.fetch(model, counting)), is_estimated=False)
+        try:
+            return TokenCount(_read(await self.calls.fetch(model, counting)), is_estimated=False)
+        except UpstreamError as error:
+            if error.provider_status not in _HAS_NO_COUNT:
+                raise
+            return _estimate(request)
 
 
 def _estimate(request: ClientRequest) -> TokenCount:
