@@ -74,7 +74,7 @@ def test_a_message_is_created(shared_sidecar: Sidecar, dialect: str, script: Scr
 
 def test_what_only_anthropic_knows_passes_both_ways(shared_sidecar: Sidecar) -> None:
     with model(shared_sidecar, "anthropic", json_response(MESSAGE)) as (client, name, provider):
-        more = {"context_management": {"edits": []}}
+        more: Any = {"context_management": {"edits": []}}
         message = client.messages.create(model=name, max_tokens=9, messages=QUESTION, extra_body=more)
     assert provider.requests[0].json()["context_management"] == {"edits": []}
     assert message.to_dict()["new_member"] == 7

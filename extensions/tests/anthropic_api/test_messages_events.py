@@ -281,7 +281,11 @@ def test_the_end_and_errors_are_said_once() -> None:
 
 def test_a_provider_cannot_write_events_of_its_own_into_the_stream() -> None:
     pretty = b'{"type":\n"message_start",\r\n\r\n"message": {}}'
-    odd = [{"type": "x\n\nevent: y"}, {"type": ["x"]}, {"type": "content_block_start", "index": "1\n"}]
+    odd: list[dict[str, Any]] = [
+        {"type": "x\n\nevent: y"},
+        {"type": ["x"]},
+        {"type": "content_block_start", "index": "1\n"},
+    ]
     data = written([Chunk(event=pretty), *[as_sent(event) for event in odd], Chunk("a")])
     assert names(data) == [
         "message_start", "content_block_start", "content_block_stop", "content_block_start", "content_block_delta",

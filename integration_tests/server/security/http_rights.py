@@ -10,7 +10,9 @@ from integration_tests.server.security.rights import Answer, Login
 
 _METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}  # the fields of a path item
 _OF_MODEL_SERVERS = ("/v2", "/generate-stream")  # how paths begin whose errors are `{"error": "<reason>"}`
-_OF_OPENAI = "/v1/"  # how those begin whose errors are OpenAI's
+_OF_ANTHROPIC = "/v1/messages"  # how those begin whose errors are Anthropic's
+_ANTHROPIC_TYPES = {401: "authentication_error", 403: "permission_error"}
+_OF_OPENAI = "/v1/"  # how those begin whose errors are OpenAI's, but for these
 _OPENAI_TYPES = {401: ("authentication_error", "invalid_api_key"), 403: ("permission_error", None)}
 
 
@@ -70,7 +72,10 @@ def _refused(row: str, response: httpx.Response) -> Answer:
 
 
 def _error_body(row: str, reason: str, status: int) -> object:
-    """OpenSearch's body, or that of model servers or OpenAI."""
+    """OpenSearch's body, or that of model servers, OpenAI or Anthropic."""
+    if path_of(row).startswith(_OF_ANTHROPIC):
+        error = {"type": _ANTHROPIC_TYPES[status], "message": reason}
+        return {"type": "error", "error": error, "request_id": None}
     if path_of(row).startswith(_OF_OPENAI):
         kind, code = _OPENAI_TYPES[status]
         return {"error": {"message": reason, "type": kind, "param": None, "code": code}}

@@ -118,6 +118,8 @@ ROUTES: dict[str, Needs | None] = {
     "POST /v2/repository/models/{model_name}/unload": (_ML + "undeploy_models",),
     **_of_v2_model("/v2/models/{model_name}"),
     **_of_v2_model("/v2/models/{model_name}/versions/{model_version}"),
+    "POST /v1/messages": _STREAM,
+    "POST /v1/messages/count_tokens": _STREAM,
     "POST /generate-stream": _STREAM,
     "GET /generate-stream": _STREAM,
     "GET /generate-stream/{file}": _STREAM,

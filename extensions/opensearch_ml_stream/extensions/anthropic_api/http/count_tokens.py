@@ -68,7 +68,7 @@ class CountTokens:
     async def _read(
         self, scope: Scope, receive: Receive, reservation: BodyReservation
     ) -> tuple[Caller, str, ClientRequest]:
-        caller = await self._gate.admit(scope, actions.PREDICT)
+        caller = await self._gate.admit(scope, actions.PREDICT_STREAM, actions.PREDICT)
         self._in_flight.check_room()
         body: dict[str, Any] = jsontext.load_object(json_body(scope, await read_body(scope, receive, reservation)))
         model = Members(body).required_text("model")
