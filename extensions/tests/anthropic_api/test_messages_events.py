@@ -1,6 +1,7 @@
 """Streams of `/v1/messages`: the order of events, one block at a time, and what Anthropic's own SDK reads of them."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import anthropic
@@ -8,8 +9,9 @@ import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, Usage
-from opensearch_ml_stream.connectors.decoding.contract import Outcome
+from opensearch_ml_stream.connectors.decoding.contract import Outcome, StreamDecoder
 from opensearch_ml_stream.connectors.errors import Throttled, UpstreamError
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_events import MessageEvents
 from tests.counted_work import steps
 from tests.providers.recorded_streams import ALL_STREAMS, STREAMS, Recorded
@@ -20,6 +22,8 @@ from tests.providers.recordings.sdk_readers import read_anthropic
 NO_OBJECT = {"anthropic/tool_input_not_json", "openai/responses_custom_tool"}
 # The SDK leaves out a string that is cut off.
 CUT = {"anthropic/second_message_start", "anthropic/tool_input_cut_by_length"}
+# The SDK needs a usage at the end, has no end without a stop reason, and reads two messages as one.
+NOT_OF_THE_SDK = {"anthropic/usage_only_at_the_end", "anthropic/stop_without_a_reason", "anthropic/two_messages"}
 ENDING = Ending()
 READ = 700  # bytes of a recorded stream at once
 
@@ -53,9 +57,9 @@ def call(index: int, name: str | None = None, arguments: str = "", id: str | Non
     return Chunk(tool_calls=(ToolCall(index, id, name, arguments),))
 
 
-def replayed(recorded: Recorded | Recording) -> tuple[bytes, Outcome]:
+def replayed(recorded: Recorded | Recording, decoder: StreamDecoder | None = None) -> tuple[bytes, Outcome]:
     """A recorded stream as it passes the wire, in reads of some bytes, and its outcome."""
-    decoder, wire, data = recorded.decoder(), stream(), b""
+    decoder, wire, data = decoder or recorded.decoder(), stream(), b""
     chunks: Chunks = []
     for start in range(0, len(recorded.data), READ):
         chunks = decoder.feed(recorded.data[start : start + READ])
@@ -312,6 +316,36 @@ def test_anthropics_sdk_reads_of_each_recorded_stream_what_it_means(recorded: Re
         assert [value for _, _, value in reading.tools] == [json.loads(arguments or "{}") for _, arguments in tools]
     usage = outcome.usage or Usage()
     assert reading.usage == {"input_tokens": usage.input_tokens or 0, "output_tokens": usage.output_tokens or 0}
+
+
+OF_ANTHROPIC = [each for each in (*ALL_STREAMS, *RECORDINGS) if each.preset == "anthropic/v1/messages"]
+
+
+@pytest.mark.parametrize("recorded", OF_ANTHROPIC, ids=lambda recorded: str(recorded.name))
+def test_anthropics_sdk_reads_of_a_stream_that_passes_what_it_reads_of_the_providers(
+    recorded: Recorded | Recording,
+) -> None:
+    spec, dialect = SHIPPED.presets[recorded.preset], SHIPPED.dialects[recorded.preset]
+    as_sent = dialect.as_sent
+    assert as_sent is not None
+    data, _ = replayed(recorded, replace(spec, reader=lambda: as_sent(spec.reader())).decoder())
+    if recorded.name in NO_OBJECT:
+        with pytest.raises(ValueError, match="tool parameter JSON"):
+            read_anthropic(data)
+        return
+    sent = events(_framed(recorded.data))
+    sent = sent[: [event["type"] for event in sent].index("message_stop")]  # what follows is of another message
+    passed = events(data)
+    assert passed[: len(sent)] == sent
+    end = [event["type"] for event in passed[len(sent) :]]
+    assert end == ["content_block_stop", "message_delta", "message_stop"][-len(end) :]
+    if recorded.name not in NOT_OF_THE_SDK:
+        assert read_anthropic(data) == read_anthropic(recorded.data)
+
+
+def _framed(data: bytes) -> bytes:
+    """A recorded stream with its lines as ours are."""
+    return data.replace(b"\r\n", b"\n").rstrip(b"\n") + b"\n\n"
 
 
 def test_the_recordings_hold_calls_reasoning_and_errors() -> None:

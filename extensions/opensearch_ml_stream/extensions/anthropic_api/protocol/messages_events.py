@@ -40,7 +40,7 @@ class MessageEvents(ChunkFormat):
         self._model = model
         self._message_id = message_id
         self._has_begun = False
-        self._has_delta = False  # a message_delta was passed as it was sent
+        self._has_reason = False  # a stop reason was passed as it was sent
         self._index = -1  # of the block that was begun last
         self._open = ""  # its type while it is open
         self._call: int | None = None  # the index of the call that is open
@@ -64,8 +64,9 @@ class MessageEvents(ChunkFormat):
             reason = stop_reason(ending)
         except MLStreamError as error:
             return self._flush() + self._close() + self.error(error)
-        parts = [self._begin(), self._flush(), self._close()]
-        if not self._has_delta or ending.guardrail is not None:
+        parts = [self._begin(), self._flush()]
+        if not self._has_reason or ending.guardrail is not None:
+            parts.append(self._close())
             delta = {"stop_reason": reason, "stop_sequence": None}
             parts.append(_event("message_delta", {"delta": delta, "usage": usage_fields(ending.usage)}))
         if beside := said_beside(ending, extra):
@@ -213,7 +214,9 @@ class MessageEvents(ChunkFormat):
         elif kind == "content_block_stop":
             self._open = ""
         elif kind == "message_delta":
-            self._has_delta = True
+            self._has_reason = True
+        elif kind == "message_start":  # which may hold all of the message
+            self._has_reason = bool(event_fields.mapping(event.get("message")).get("stop_reason"))
         return b"event: %b\ndata: %b\n\n" % (kind.encode(), payload)
 
 
