@@ -146,7 +146,7 @@ def test_thinking_is_a_block_of_its_own_with_its_signature(shared_sidecar: Sidec
         }
         events = [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         stop = {"type": "content_block_stop", "index": index}
-        return [sse_event(event, event["type"]) for event in (start, *events, stop)]
+        return [sse_event(event, str(event["type"])) for event in (start, *events, stop)]
 
     start = {"type": "message_start", "message": {**MESSAGE, "content": [], "stop_reason": None}}
     delta = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 4}}

@@ -318,7 +318,8 @@ def test_anthropics_sdk_reads_of_each_recorded_stream_what_it_means(recorded: Re
     assert reading.usage == {"input_tokens": usage.input_tokens or 0, "output_tokens": usage.output_tokens or 0}
 
 
-OF_ANTHROPIC = [each for each in (*ALL_STREAMS, *RECORDINGS) if each.preset == "anthropic/v1/messages"]
+ALL: tuple[Recorded | Recording, ...] = (*ALL_STREAMS, *RECORDINGS)
+OF_ANTHROPIC = [each for each in ALL if each.preset == "anthropic/v1/messages"]
 
 
 @pytest.mark.parametrize("recorded", OF_ANTHROPIC, ids=lambda recorded: str(recorded.name))
