@@ -120,12 +120,26 @@ def test_members_unknown_here_reach_a_provider_of_the_client_s_dialect(served: S
     assert (served.last_body["prompt_cache_key"], served.last_body["chat_template_kwargs"]) == ("k", {"a": 1})
 
 
+def test_options_of_a_stream_are_the_door_s_and_no_others_are_taken(served: Served) -> None:
+    def ask(**options: bool) -> None:
+        body = {"stream_options": options}
+        list(
+            served.client.chat.completions.create(model="door/gpt", messages=asking("hi"), stream=True, extra_body=body)
+        )
+
+    ask(include_usage=False, include_obfuscation=False)
+    assert served.last_body["stream_options"] == {"include_usage": True}
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(continuous_usage_stats=True)
+    assert refused.value.param == "stream_options.continuous_usage_stats"
+
+
 @pytest.mark.parametrize("member", ["prompt_cache_key", "n", "seed"])
 def test_what_the_provider_cannot_say_is_refused_by_name(served: Served, member: str) -> None:
     value: Any = {"prompt_cache_key": "k", "n": 2, "seed": 5}[member]
     with pytest.raises(openai.BadRequestError) as raised:
         served.client.chat.completions.create(model="door/claude", messages=asking("hi"), extra_body={member: value})
-    assert member in raised.value.message
+    assert raised.value.param == member
 
 
 def test_a_tool_is_called_and_its_result_goes_back(served: Served, model: str) -> None:
@@ -166,6 +180,19 @@ def test_a_stream_that_breaks_off_is_an_error_of_the_sdk(served: Served, model: 
     assert raised.value.type == "server_error"
 
 
+def test_the_model_that_answers_in_another_s_place_is_named(served: Served) -> None:
+    other = served.ids["door/claude"]
+    down = served.sidecar.create_model(
+        openai_connector("http://127.0.0.1:9"), name="door/down", _sidecar={"fallback_model_ids": [other]}
+    )
+    body = {"model": down, "messages": asking("hi"), "stream": True}
+    streamed = httpx.post(f"{served.sidecar.url}/v1/chat/completions", json=body, timeout=30).text
+    assert streamed.endswith(f': opensearch_ml_stream {{"model_id":"{other}"}}\n\ndata: [DONE]\n\n')
+    whole = served.client.chat.completions.create(model=down, messages=asking("hi"))
+    assert whole.choices[0].message.content == TEXT
+    assert whole.model_extra == {"opensearch_ml_stream": {"model_id": other}}
+
+
 @pytest.mark.parametrize("is_stream", [True, False])
 def test_a_provider_s_limit_is_a_rate_limit_with_its_time(served: Served, model: str, is_stream: bool) -> None:
     with pytest.raises(openai.RateLimitError) as raised:
@@ -198,7 +225,7 @@ def test_completions_are_texts_streamed_and_whole(served: Served, model: str) ->
     assert (whole.choices[0].text, whole.choices[0].finish_reason) == (TEXT, "stop")
     chunks = list(served.client.completions.create(model=model, prompt=["Once"], max_tokens=9, stream=True))
     assert "".join(chunk.choices[0].text for chunk in chunks) == TEXT
-    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices[0].finish_reason] == ["stop"]
+    assert chunks[-1].choices[0].finish_reason == "stop"
 
 
 def test_models_are_listed_and_found_by_name_and_id(served: Served) -> None:
@@ -241,6 +268,10 @@ def test_members_without_a_place_in_the_template_are_refused_and_so_are_chat_mod
     with pytest.raises(openai.BadRequestError) as refused:
         served.client.embeddings.create(model="door/embeddings", input="a", extra_body={"nothing": 1})
     assert refused.value.param == "nothing"
+    connector = blueprint_connector("openai-embedding", served.provider.url)
+    dropping = served.sidecar.create_model(connector, name="door/dropping", _sidecar={"drop_params": ["nothing"]})
+    served.client.embeddings.create(model=dropping, input="a", extra_body={"nothing": 1})
+    assert "nothing" not in served.last_body
     with pytest.raises(openai.BadRequestError, match="embeddings"):
         served.client.embeddings.create(model="door/claude", input="a")
 

@@ -25,7 +25,7 @@ WEATHER = {"type": "function", "function": {"name": "weather", "description": "O
 
 
 def with_messages(*messages: Any) -> dict[str, Any]:
-    return {"model": "m", "messages": list(messages)}
+    return {"messages": list(messages)}
 
 
 def with_parts(*parts: Any) -> dict[str, Any]:
@@ -226,9 +226,6 @@ def test_options_have_neutral_names_and_the_client_s_are_known() -> None:
 def test_what_asks_for_nothing_is_left_out() -> None:
     read = read_chat_request(
         {
-            "model": "m",
-            "stream": True,
-            "stream_options": {"include_usage": True},
             "messages": [ASKED],
             "n": 1,
             "logprobs": False,

@@ -11,7 +11,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.completions_request imp
 
 @pytest.mark.parametrize("prompt", ["Once", ["Once"]])
 def test_a_prompt_is_a_turn_of_the_user(prompt: Any) -> None:
-    read = read_completions_request({"model": "m", "prompt": prompt, "max_tokens": 5, "stop": ["."], "best_of": 1})
+    read = read_completions_request({"prompt": prompt, "max_tokens": 5, "stop": ["."], "best_of": 1})
     assert read.turns == (Turn("user", (Text("Once"),)),)
     assert read.options == {"max_tokens": 5, "stop": ["."]}
     assert read.unknown == {}

@@ -121,6 +121,8 @@ def _read_door(body: dict[str, Any]) -> _Read:
         raise InvalidRequest("stream_options must be left out where stream is not true")
     of_stream = Members(options or {}, "stream_options")
     wants_usage = of_stream.take("include_usage", bool) or False
+    of_stream.drop("include_obfuscation")  # of lengths, which nothing here pads
+    for member in of_stream.unread():
+        raise InvalidRequest(f"{member} cannot be said to a provider from here; leave it out")
     rest = {name: value for name, value in body.items() if name not in ("model", "stream", "stream_options")}
-    others = {name: value for name, value in (options or {}).items() if name != "include_usage"}
-    return _Read(model, is_stream, wants_usage, {**rest, "stream_options": others} if others else rest)
+    return _Read(model, is_stream, wants_usage, rest)

@@ -63,7 +63,6 @@ def read_chat_request(body: JSONObject) -> Conversation:
     options = read_options(members, _OPTIONS, names)
     parallel = members.take("parallel_tool_calls", bool)
     answer_format = _read_format(members.take("response_format", dict), unknown)
-    read_stream_options(members, unknown)
     return Conversation(
         turns,
         tuple(tool for tool in tools if allowed is None or tool.name in allowed),
@@ -93,15 +92,6 @@ def read_options(members: Members, kinds: dict[str, type], names: dict[str, str]
     if stop := _read_stop(members.take_any("stop")):
         options["stop"] = stop
     return options
-
-
-def read_stream_options(members: Members, unknown: dict[str, Any]) -> None:
-    """Read what the stream is to be like, which is the door's, but for what is not known here."""
-    inner = Members(members.take("stream_options", dict) or {}, "stream_options")
-    inner.take("include_usage", bool)
-    inner.drop("include_obfuscation")  # of lengths, which nothing here pads
-    unknown.update(inner.unread())
-    members.drop("model", "stream")
 
 
 def _read_stop(value: Any) -> list[str]:

@@ -10,23 +10,21 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import (
     SAMPLING,
     read_options,
-    read_stream_options,
 )
 from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
 
 
 def read_completions_request(body: JSONObject) -> Conversation:
     """Return the conversation of a body; InvalidRequest names the member that is wrong."""
-    members, unknown = Members(body), dict[str, Any]()
+    members = Members(body)
     names = {"turns": "prompt"}
     prompt = _read_prompt(members.take_any("prompt"))
     options = read_options(members, SAMPLING, names)
     if (logprobs := members.take("logprobs", int)) is not None:
         options |= {"logprobs": True, "top_logprobs": logprobs}
         names["top_logprobs"] = "logprobs"
-    read_stream_options(members, unknown)
     turns = (Turn("user", (Text(prompt),)),)
-    return Conversation(turns, options=options, unknown={**unknown, **members.unread()}, members=names)
+    return Conversation(turns, options=options, unknown=members.unread(), members=names)
 
 
 def _read_prompt(value: Any) -> str:

@@ -65,9 +65,10 @@ def embeddings_response(request: EmbeddingsRequest, prediction: Mapping[str, Any
 
 
 def _read_texts(value: Any) -> tuple[str, ...]:
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not texts:
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list) or not given:
         raise InvalidRequest("input must be a string, or an array of strings that is not empty")
+    texts: list[Any] = given
     if len(texts) > MAX_TEXTS:
         raise InvalidRequest(f"input must be no more than {MAX_TEXTS} texts; the request has {len(texts)}")
     for place, text in enumerate(texts):

@@ -17,7 +17,7 @@ _TYPES: Mapping[int, tuple[str, str | None]] = {
     424: ("server_error", "provider_error"),
     429: ("rate_limit_error", "rate_limit_exceeded"),
 }  # the type and code of each status
-_PATH = r"[a-z_]+(?:\[\d+\]|\.[a-z_]+)*"
+_PATH = r"[a-zA-Z_]\w*(?:\[\d+\]|\.\w+)*"
 _MEMBER = re.compile(rf"({_PATH})(?= (?:must|is missing|cannot)\b)|\[({_PATH})\] ")  # how errors about one begin
 
 

@@ -27,18 +27,24 @@ class StoredEmbeddingModels:
         """Return the whole prediction of the texts, which its model's batching may merge with those of others."""
         model_id = await self.names.model_id(caller, request.model)
         model = await self.models.get(caller, model_id)
-        _check_takes(model, request)
-        parameters = {name: to_parameter(value) for name, value in request.further.items()}
-        return await self.predictor.predict_input(caller, model_id, TextDocsInput(request.texts, parameters))
+        if model.protocol is None and not model.inputs.takes_texts:
+            raise InvalidRequest(
+                f"model must be one that makes embeddings: the connector of [{request.model}] has no "
+                "pre_process_function for texts, and its template no parameter input"
+            )
+        texts = TextDocsInput(request.texts, _parameters(model, request.further))
+        return await self.predictor.predict_input(caller, model_id, texts)
 
 
-def _check_takes(model: CompiledModel, request: EmbeddingsRequest) -> None:
-    """Raise InvalidRequest for a model that takes no texts, and for a member that has no parameter of its template."""
-    if model.protocol is None and not model.inputs.takes_texts:
+def _parameters(model: CompiledModel, members: Mapping[str, Any]) -> dict[str, str]:
+    """Return the parameters that further members are. InvalidRequest for one that the template has none for.
+
+    Those that the model's `_sidecar.drop_params` names are left out then.
+    """
+    names = model.inputs.names if model.protocol is None else frozenset[str]()
+    for name in members.keys() - names - set(model.settings.drop_params):
         raise InvalidRequest(
-            f"model must be one that makes embeddings: the connector of [{request.model}] has no pre_process_function "
-            "for texts, and its template no parameter input"
+            f"{name} cannot be said to this model: its template has no parameter of that name. Leave it out, or let "
+            "the model's _sidecar.drop_params name it"
         )
-    for name in request.further:
-        if model.protocol is not None or name not in model.inputs.names:
-            raise InvalidRequest(f"{name} cannot be said to this model: its template has no parameter of that name")
+    return {name: to_parameter(value) for name, value in members.items() if name in names}
