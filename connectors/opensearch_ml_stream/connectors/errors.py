@@ -6,6 +6,7 @@
     ├── Unauthorized        401  no valid credentials of a caller (never used for a provider)
     ├── Forbidden           403  a disabled model or feature, a missing permission
     ├── NotFound            404  no such model, connector, task, group
+    ├── MethodNotAllowed    405  a method that a path does not have
     ├── NotAcceptable       406  a request body whose content type is not JSON
     ├── RequestTimeout      408  a request that does not come to its end
     ├── Conflict            409  in use, or existing already
@@ -102,6 +103,12 @@ class NotFound(MLStreamError):
     """The model, connector, task or model group does not exist."""
 
     status = 404
+
+
+class MethodNotAllowed(MLStreamError):
+    """A path does not have the request's method; said so where errors have a form that is not OpenSearch's."""
+
+    status = 405
 
 
 class NotAcceptable(MLStreamError):

@@ -6,6 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Unavailable
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import (
@@ -13,6 +14,7 @@ from opensearch_ml_stream.rest_handlers.http.exception_handlers import (
     http_error,
     mlstream_error,
 )
+from opensearch_ml_stream.rest_handlers.http.responses import ERROR_FORM, plain_error_body
 from tests.asgi_exchange import Exchange, send_request
 
 DEFECT = {"type": "exception", "reason": "Internal error; the server's log says more"}
@@ -62,6 +64,17 @@ async def test_a_method_that_a_path_does_not_have_is_not_allowed() -> None:
     allowed = exchange.headers["allow"]
     assert set(allowed.split(", ")) == {"GET", "HEAD"}
     assert (exchange.status, exchange.json()) == (405, {"error": text.format(allowed), "status": 405})
+
+
+async def test_a_method_that_a_path_does_not_have_is_an_error_in_the_form_of_the_path() -> None:
+    refused = raising(HTTPException(405, headers={"Allow": "POST"}))
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        await refused({**scope, ERROR_FORM: plain_error_body}, receive, send)
+
+    exchange = await send_request(application, "GET", "/")
+    text = "Incorrect HTTP method for uri [/] and method [GET], allowed: [POST]"
+    assert (exchange.status, exchange.headers["allow"], exchange.json()) == (405, "POST", {"error": text})
 
 
 async def test_a_refusal_without_the_allowed_methods_names_none() -> None:

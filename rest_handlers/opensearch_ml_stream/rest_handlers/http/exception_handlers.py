@@ -8,7 +8,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, NotFound
+from opensearch_ml_stream.connectors.errors import Internal, MethodNotAllowed, MLStreamError, NotFound
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.ml_commons_routes import only_in_ml_commons
 from opensearch_ml_stream.rest_handlers.http.responses import (
@@ -87,6 +87,8 @@ def method_not_allowed(request: Request, allowed: list[str]) -> Response:
     if request.method == "OPTIONS":
         return options_response(request, {"Allow": methods})
     text = f"Incorrect HTTP method for uri [{_uri(request)}] and method [{request.method}], allowed: [{methods}]"
+    if ERROR_FORM in request.scope:
+        return error_response(request, MethodNotAllowed(text), {"Allow": methods})
     return json_response(request, {"error": text, "status": 405}, 405, {"Allow": methods})
 
 

@@ -24,6 +24,7 @@ from opensearch_ml_stream.rest_handlers.http.requests import header, is_yaml
 JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
 YAML_CONTENT_TYPE = f"{yaml_text.CONTENT_TYPE}; charset=UTF-8"
 
+NO_HEADERS: Mapping[str, str] = {}
 ERROR_FORM = "opensearch_ml_stream.error_form"  # in the scope of a request whose errors are not OpenSearch's
 
 
@@ -50,14 +51,14 @@ def wants_compact_json(scope: Scope, query: Mapping[str, str]) -> bool:
     return not (query.get("filter_path") or query.get("pretty") in ("", "true") or _wants_yaml(scope, query))
 
 
-def error_response(request: Request, error: MLStreamError) -> Response:
+def error_response(request: Request, error: MLStreamError, headers: Mapping[str, str] = NO_HEADERS) -> Response:
     """Return OpenSearch's error object with the error's status; `Retry-After` and a challenge where the error has one.
 
     Where the scope has an ERROR_FORM, it is an error of that form.
     """
     if (notes := request.scope.get(REQUEST_NOTES)) is not None:
         notes.error = error
-    headers = {} if error.retry_after is None else {"Retry-After": error.retry_after}
+    headers = dict(headers) if error.retry_after is None else {**headers, "Retry-After": error.retry_after}
     headers |= {"WWW-Authenticate": error.challenge} if isinstance(error, Unauthorized) else {}
     form: ErrorForm | None = request.scope.get(ERROR_FORM)
     if form is not None:
