@@ -35,7 +35,7 @@ TESTED = (
     "StreamingMLClient(client)",
 )
 BASE = "/_plugins/_ml"
-PREFIXES_OF_EXTENSIONS = ("/generate-stream", "/_ui", "/v2")  # which have pages of their own
+PREFIXES_OF_EXTENSIONS = ("/generate-stream", "/_ui", "/v1", "/v2")  # which have pages of their own
 
 
 def block_with(words: str) -> str:

@@ -164,8 +164,6 @@ def test_there_are_no_stored_responses(served: Served) -> None:
         served.client.responses.retrieve("resp_1")
     with pytest.raises(openai.NotFoundError, match="not stored here"):
         served.client.responses.delete("resp_1")
-    with pytest.raises(openai.NotFoundError, match="not stored here"):
-        served.client.responses.input_items.list("resp_1")
 
 
 def test_a_wrong_member_and_an_unknown_model_are_errors_of_the_sdk(served: Served) -> None:

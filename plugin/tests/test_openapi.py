@@ -10,6 +10,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from opensearch_ml_stream.extensions.anthropic_api.http.operations import OPERATIONS as ANTHROPIC_OPERATIONS
+from opensearch_ml_stream.extensions.openai_api.http.operations import OPERATIONS as OPENAI_OPERATIONS
 from opensearch_ml_stream.extensions.v2.http.documentation.operations import V2_OPERATIONS
 from opensearch_ml_stream.plugin.app import open_sidecar
 from opensearch_ml_stream.plugin.settings import Settings
@@ -72,7 +74,8 @@ async def test_every_route_is_described_once_with_or_without_its_slash(api: Api)
     model = f"{BASE}/models/{{model_id}}"
     predictions = {f"{model}/_predict/stream", f"{model}/_predict", f"{model}/_batch_predict"}
     predictions.add(f"{BASE}/_predict/{{algorithm}}/{{model_id}}")
-    assert api.document["paths"].keys() == {*without_slash, *predictions, *V2_OPERATIONS}
+    in_front = {*V2_OPERATIONS, *OPENAI_OPERATIONS, *ANTHROPIC_OPERATIONS}
+    assert api.document["paths"].keys() == {*without_slash, *predictions, *in_front}
     assert api.document["openapi"] == "3.1.0"
 
 

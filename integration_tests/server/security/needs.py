@@ -129,8 +129,6 @@ ROUTES: dict[str, Needs | None] = {
     "POST /v1/responses": _STREAM,
     "GET /v1/responses/{response_id}": _STREAM,
     "DELETE /v1/responses/{response_id}": _STREAM,
-    "POST /v1/responses/{response_id}/cancel": _STREAM,
-    "GET /v1/responses/{response_id}/input_items": _STREAM,
     "GET /v1/models": _LISTED,
     "GET /v1/models/{name}": _LISTED,
 }

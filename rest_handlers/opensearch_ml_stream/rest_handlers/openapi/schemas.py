@@ -190,6 +190,11 @@ ERROR: Schema = {
                     },
                     "required": ["root_cause", "type", "reason"],
                 },
+                {  # at paths of other APIs
+                    "type": "object",
+                    "properties": {"type": STRING, "message": STRING},
+                    "required": ["type", "message"],
+                },
             ]
         },
         "status": {"type": "integer"},

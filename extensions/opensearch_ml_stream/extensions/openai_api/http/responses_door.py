@@ -78,8 +78,4 @@ def stored_response_routes(gate: Gate) -> list[Route]:
         await gate.admit(request.scope, actions.PREDICT_STREAM, actions.PREDICT)
         raise NotFound("Responses are not stored here, so there is none of this id")
 
-    return [
-        Route(RESPONSES_PATH + "/{response_id}", find, methods=["GET", "DELETE"]),
-        Route(RESPONSES_PATH + "/{response_id}/cancel", find, methods=["POST"]),
-        Route(RESPONSES_PATH + "/{response_id}/input_items", find, methods=["GET"]),
-    ]
+    return [Route(RESPONSES_PATH + "/{response_id}", find, methods=["GET", "DELETE"])]
