@@ -56,3 +56,12 @@ def test_an_error_has_anthropics_type(error: MLStreamError, type: str) -> None:
 def test_the_status_of_a_provider_is_said_where_there_is_one() -> None:
     assert json.loads(error_body(UpstreamError("x", provider_status=529)))["error"]["provider_status"] == 529
     assert "provider_status" not in json.loads(error_body(UpstreamError("x")))["error"]
+
+
+def test_a_thread_is_refused_so_that_the_sdk_sends_whole_conversations() -> None:
+    with pytest.raises(ThreadUnsupported) as refused:
+        read_conversation(
+            {"max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}], "thread": {"type": "create"}}
+        )
+    details = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+    assert json.loads(error_body(refused.value))["error"]["details"] == details
