@@ -83,6 +83,15 @@ ModelId = Annotated[
         autocompletion=_complete_model_id,
     ),
 ]
+ModelName = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="Name or id of the model, as `models list` shows them.",
+        parser=_model_id,
+        autocompletion=_complete_model_id,
+    ),
+]
 ModelOrText = Annotated[
     str | None,
     typer.Argument(

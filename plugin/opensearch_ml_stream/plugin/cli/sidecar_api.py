@@ -45,6 +45,13 @@ class SidecarAPI:
             self._check(response)
         return _object(response)
 
+    def get(self, path: str) -> dict[str, Any]:
+        """Return the JSON object at a path of the server's root."""
+        with self._errors(), waiting(f"waiting for {self._address()}"):
+            response = self._client.get(path)
+            self._check(response)
+        return _object(response)
+
     def admits(self) -> bool:
         """Return whether the sidecar lets its caller in, with the login or without one; not what the caller may do.
 
@@ -206,7 +213,9 @@ def error_reason(response: httpx.Response) -> str:
         error = orjson.loads(response.content)["error"]
     except (orjson.JSONDecodeError, LookupError, TypeError):
         return response.text.strip()[:200] or response.reason_phrase
-    return str(error.get("reason") or error.get("type")) if isinstance(error, dict) else str(error)
+    return (
+        str(error.get("reason") or error.get("message") or error.get("type")) if isinstance(error, dict) else str(error)
+    )
 
 
 def _object(response: httpx.Response) -> dict[str, Any]:
