@@ -38,6 +38,7 @@ NOT_RUN = {
     "serve --store https://user@host:9200": "needs a cluster",
     "serve --models models": "the test of docs/runtimes.md pastes it, with a folder of models",
     "The meaning of life is a question": "output",
+    "env 'Demo of openai-chat'": "the test of docs/openai-and-anthropic-apis.md pastes it",
 }
 
 
@@ -121,7 +122,7 @@ def test_lines_to_be_pasted_fit_a_terminal(words: str) -> None:
 
 COMMANDS = (
     "", "serve", "demo", "predict", "models create", "endpoints", "endpoints allow", "blueprints list", "users add",
-    "keys create", "login", "logout", "doctor", "record", "replay",
+    "keys create", "env", "login", "logout", "doctor", "record", "replay",
 )  # fmt: skip
 
 

@@ -19,7 +19,8 @@ from opensearch_ml_stream.connectors.errors import (
     Unavailable,
     UpstreamError,
 )
-from opensearch_ml_stream.extensions.anthropic_api.protocol.errors import error_body
+from opensearch_ml_stream.extensions.anthropic_api.protocol.errors import ThreadUnsupported, error_body
+from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_request import read_conversation
 
 
 @pytest.mark.parametrize(

@@ -28,16 +28,17 @@ def outcomes(program: str, models: Sequence[str], variables: Mapping[str, str], 
 def printed(program: Path, variables: Mapping[str, str], folder: Path, *arguments: str) -> str:
     """What a program prints that stands in the folder, or is copied there; one that fails fails the test."""
     if program.parent != folder:
-        program = Path(shutil.copy(program, folder))
+        shutil.copy(program, folder)
+        program = folder / program.name
     if program.suffix == ".mjs":
-        command = ["node", program]
+        command = ["node", str(program)]
         if not (folder / "node_modules").exists():
             (folder / "node_modules").symlink_to(installed_modules("chat_clients"))
     else:
         python = command_of("chat_clients").with_name("python")
         if not python.exists():
             pytest.fail("chat_clients is not installed: run `make clients`")
-        command = [python, "-Wignore", program]
+        command = [str(python), "-Wignore", str(program)]
     # LiteLLM's price list comes with the package; without this it would fetch it from the network.
     environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", **variables}
     ended = subprocess.run(
