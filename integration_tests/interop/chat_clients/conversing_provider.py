@@ -60,7 +60,7 @@ def _answer(body: str, tools: list[str]) -> Answer:
         return Answer(("It is ", f"{WEATHER}."))
     if tools:
         return Answer(name=tools[0], arguments=json.dumps(CITY if tools[0] == WEATHER_TOOL else COUNTRY))
-    if '"capital"' in body:
+    if "capital" in body:
         return Answer((json.dumps(COUNTRY),))
     return Answer(tuple(WORDS))
 
@@ -352,6 +352,7 @@ _CONVERSE = Spoken(_converse_tools, _converse_whole, _converse_stream, "applicat
 _PATHS: dict[str, tuple[Spoken, bool | None]] = {
     "/chat/completions": (Spoken(_function_names, _openai_whole, _openai_stream), None),
     "/responses": (Spoken(_names, _responses_whole, _responses_stream), None),
+    "/messages/count_tokens": (Spoken(_names, lambda _: {"input_tokens": INPUT_TOKENS}, _anthropic_stream), False),
     "/messages": (Spoken(_names, _anthropic_whole, _anthropic_stream), None),
     ":generateContent": (_GEMINI, False),
     ":streamGenerateContent": (_GEMINI, True),

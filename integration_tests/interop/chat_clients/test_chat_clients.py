@@ -37,8 +37,8 @@ EXPECTED = {
     "counted": True,
     "listed": True,
 }
-# What a dialect cannot say, as the client is told.
-REFUSED: dict[str, str] = {}
+# What these clients ask for by default, and a provider cannot be told.
+DROPPED = ["parallel_tool_calls", "tool_choice", "tool_choice.disable_parallel_tool_use", "tools.strict"]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,8 @@ def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
     """A sidecar with a model for each blueprint, which has its name."""
     with background_provider(converse) as provider, running_sidecar(tmp_path_factory.mktemp("served")) as sidecar:
         for name in BLUEPRINTS:
-            sidecar.create_model(blueprint_connector(name, provider.url), name=name)
+            connector = blueprint_connector(name, provider.url)
+            sidecar.create_model(connector, name=name, _sidecar={"drop_params": DROPPED})
         yield sidecar
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 
 _TYPES = {
     401: "authentication_error",
@@ -21,6 +21,16 @@ _TYPES = {
 _OVERLOADED = (503, 529)
 _TIMED_OUT = (408, 504)
 _PROVIDER_FAULT = 424
+
+
+class ThreadUnsupported(InvalidRequest):
+    """A request asks for its messages to be kept, so that the next one holds those after them alone.
+
+    Its details tell the SDK, whose tool runner asks so unbidden, to send whole conversations from now on.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("thread: The messages of a conversation are not kept for this model; send all of them")
 
 
 def error_type(error: MLStreamError) -> str:
@@ -41,4 +51,6 @@ def error_body(error: MLStreamError) -> bytes:
     said: dict[str, Any] = {"type": error_type(error), "message": error.reason}
     if error.provider_status is not None:
         said["provider_status"] = error.provider_status
+    if isinstance(error, ThreadUnsupported):
+        said["details"] = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
     return orjson.dumps({"type": "error", "error": said, "request_id": None})

@@ -20,6 +20,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
 )
 from opensearch_ml_stream.extensions.anthropic_api.protocol.body_members import Members, wrong
 from opensearch_ml_stream.extensions.anthropic_api.protocol.content_blocks import ContentBlocks
+from opensearch_ml_stream.extensions.anthropic_api.protocol.errors import ThreadUnsupported
 
 _MEMBERS = {
     "turns": "messages",
@@ -71,6 +72,8 @@ def read_counted_conversation(body: JSONObject) -> Conversation:
         "reasoning_effort": effort,
     }
     tools = tuple(_tools(members.elements("tools"), unknown))
+    if members.take("thread") is not None:
+        raise ThreadUnsupported
     members.leave(unknown)
     return Conversation(
         turns=_with_cache(turns, cache),

@@ -86,7 +86,9 @@ class Members:
 
     def unread(self) -> dict[str, Any]:
         """Return what is left and asks for something, by path."""
-        return {self.path(name): value for name, value in self._left.items() if _asks(name, value)}
+        return {
+            self.path(name): value for name, value in self._left.items() if _asks(name, value) and not _is_empty(value)
+        }
 
 
 def is_unicode(text: str) -> bool:
@@ -106,3 +108,8 @@ def _is_of(value: Any, kind: type) -> bool:
 
 def _asks(name: str, value: Any) -> bool:
     return name not in _ASK_NOTHING or value != _ASK_NOTHING[name]
+
+
+def _is_empty(value: Any) -> bool:
+    """Return whether a value is null, or an object of such values: what clients send of an answer that had none."""
+    return value is None or (isinstance(value, Mapping) and all(one is None for one in value.values()))
