@@ -225,7 +225,7 @@ def test_options_have_neutral_names_and_the_client_s_are_known() -> None:
 
 def test_members_of_an_earlier_answer_that_are_empty_are_not_unknown() -> None:
     answer = {"role": "assistant", "content": "Hi", "provider_specific_fields": {"refusal": None}}
-    assert read_chat_request({"model": "m", "messages": [ASKED, answer, ASKED]}).unknown == {}
+    assert read_chat_request({"messages": [ASKED, answer, ASKED]}).unknown == {}
 
 
 def test_what_asks_for_nothing_is_left_out() -> None:
