@@ -13,7 +13,7 @@ from integration_tests.interop.peers.servers import command_of
 from integration_tests.support.npm_packages import installed_modules
 
 PROGRAMS = Path(__file__).parent / "programs"
-_LIMIT_SECONDS = 100
+_LIMIT_SECONDS = 170
 
 
 def outcomes(program: str, models: Sequence[str], variables: Mapping[str, str], folder: Path) -> dict[str, Any]:

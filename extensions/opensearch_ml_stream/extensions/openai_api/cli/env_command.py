@@ -20,9 +20,10 @@ _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 @takes_sidecar
 def env(sidecar: SidecarOptions, model: ModelName, json: Json = False) -> None:
-    """Print the variables that point clients of OpenAI and Anthropic to a model, for a shell: eval "$(... env MODEL)".
+    """Print the variables that point clients of OpenAI and Anthropic to a model.
 
-    Of a key they say where it is, as env:NAME or file:PATH of --api-key; it is not shown.
+    They are for a shell: eval "$(opensearch-ml-stream env MODEL)". Of a key they say where it is, in MLSTREAM_API_KEY
+    or where --api-key says; it is not shown.
     """
     with open_api(sidecar) as api:
         api.get(f"{MODELS_PATH}/{quote(model, safe='')}")
