@@ -16,6 +16,7 @@ from typer.main import get_command, get_group
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
 from opensearch_ml_stream.plugin.cli.options import ModelCommand
+from opensearch_ml_stream.plugin.cli.printable_text import printable
 from opensearch_ml_stream.plugin.cli.serve_options import with_extension_options
 from opensearch_ml_stream.plugin.extension import Command, Extension, load
 
@@ -164,7 +165,7 @@ def _extension_commands() -> list[Command]:
 
 
 def _exit(code: int, message: str) -> NoReturn:
-    typer.echo(f"opensearch-ml-stream: {message}", err=True)
+    typer.echo(f"opensearch-ml-stream: {printable(message)}", err=True)  # servers and providers wrote parts of it
     sys.exit(code)
 
 
