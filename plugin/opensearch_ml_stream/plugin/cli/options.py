@@ -56,16 +56,24 @@ class ModelCommand(TyperCommand):
     """A command whose model id may begin with a dash, which would be an option for all other commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Hide the dash of an id from the parser; `model_id` shows it again."""
+        """Hide the dash of an id from the parser, and show it again in what was parsed."""
         options = {option for parameter in self.params for option in parameter.opts}
         hidden = [_DASH + arg[1:] if _MODEL_ID.fullmatch(arg) and arg not in options else arg for arg in args]
-        return super().parse_args(ctx, hidden)
+        rest: list[str] = super().parse_args(ctx, hidden)
+        ctx.params.update({name: _with_dash(value) for name, value in ctx.params.items()})
+        return rest
+
+
+def _with_dash(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_dash(each) for each in value]
+    return value.replace(_DASH, "-", 1) if isinstance(value, str) else value
 
 
 def _model_id(value: str) -> str:
     if not value:  # of a shell's variable that is not set
         raise typer.BadParameter("it is empty; see the ids with `models list`")
-    return value.replace(_DASH, "-", 1)
+    return value
 
 
 def _complete_model_id(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
