@@ -1,19 +1,15 @@
 """`login` and the commands after it, as processes at a sidecar whose callers log in."""
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
-from integration_tests.cli.commands import COMMAND, Ended, environment, run_command
+from integration_tests.cli.commands import Ended, run_command
 from integration_tests.cli.guarded import PASSWORD, Guarded
+from integration_tests.cli.terminal import on_a_terminal
 from integration_tests.support.background_provider import background_provider
-from integration_tests.support.conditions import PATIENCE_SECONDS, eventually
+from integration_tests.support.conditions import eventually
 from integration_tests.support.fake_provider import head, json_response
 
 from opensearch_ml_stream.plugin.clock import now_millis
@@ -38,39 +34,6 @@ class Person:
 @pytest.fixture
 def person(tmp_path: Path, guarded: Guarded) -> Person:
     return Person(tmp_path / "config", guarded.url)
-
-
-class Terminal:
-    """A command on a terminal of its own, which `output` is a copy of."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        self.output = ""
-
-    def read_until(self, words: str) -> None:
-        assert self._process.stdout is not None
-        while words not in self.output:
-            data = os.read(self._process.stdout.fileno(), 4096)
-            assert data, self.output
-            self.output += data.decode()
-
-    def type(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\n".encode())
-        self._process.stdin.flush()
-
-
-@contextmanager
-def on_a_terminal(*arguments: str, **variables: str) -> Iterator[Terminal]:
-    spawn = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"
-    command = [sys.executable, "-c", spawn, *COMMAND, *arguments]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment(**variables)) as process:
-        try:
-            yield Terminal(process)
-            assert process.wait(PATIENCE_SECONDS) == 0
-        finally:
-            process.kill()
 
 
 def test_on_a_terminal_the_password_is_asked_for_and_not_shown(person: Person, guarded: Guarded) -> None:
