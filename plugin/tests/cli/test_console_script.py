@@ -103,6 +103,7 @@ print(*sys.modules, file=sys.stderr)
         (["embed", "m1", "a"], 36, "yaml"),
         (["predict", "m1", "a"], 44, "yaml"),
         (["predict", "m1", "a", "--stream"], 44, "yaml"),
+        (["chat", "m1", "a"], 166, "readline"),
         (["login"], 32, "yaml"),
         (["logout"], 32, "yaml"),
         (["blueprints", "list"], 22, "httpx yaml asyncio"),

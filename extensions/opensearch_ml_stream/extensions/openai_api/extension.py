@@ -17,6 +17,12 @@ EXTENSION = Extension(
             "Print the variables that point clients of OpenAI and Anthropic to a model.",
             takes_model_id=True,
         ),
+        Command(
+            "chat",
+            "opensearch_ml_stream.extensions.openai_api.terminal.chat_command:chat",
+            "Converse with a model; behind a pipe, or with a question, print one answer.",
+            takes_model_id=True,
+        ),
     ),
     paths=BEGINNINGS,
     error_form="opensearch_ml_stream.extensions.openai_api.protocol.errors:error_body",

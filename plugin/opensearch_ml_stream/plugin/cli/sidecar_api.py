@@ -2,7 +2,7 @@
 
 import re
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -88,11 +88,16 @@ class SidecarAPI:
 
     def predict_stream(self, model_id: str, parameters: Mapping[str, Any]) -> Iterator[bytes]:
         """Yield the body of a streamed prediction, objects one a line, as it arrives."""
+        path = f"{BASE_PATH}/models/{quote(model_id, safe='')}/_predict/stream"
+        return self.stream(path, {"parameters": parameters}, "application/x-ndjson")
+
+    def stream(self, path: str, body: Mapping[str, Any], accept: str) -> Generator[bytes, None, None]:
+        """Yield the body of a streamed response of this media type, as it arrives; the path is the whole."""
         request = self._client.build_request(
             "POST",
-            f"{BASE_PATH}/models/{quote(model_id, safe='')}/_predict/stream",
-            json={"parameters": parameters},
-            headers={"Accept": "application/x-ndjson"},
+            path,
+            json=body,
+            headers={"Accept": accept},
             timeout=httpx.Timeout(IDLE_SECONDS, connect=CONNECT_SECONDS),
         )
         with self._errors():

@@ -1,0 +1,124 @@
+"""An answer as it arrives: the events of a stream of OpenAI's, and what they come to."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.extensions.openai_api.protocol.chat_messages import REASONING, SIGNATURE
+from opensearch_ml_stream.extensions.openai_api.protocol.envelope import OWN_MEMBER
+from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed
+
+_DATA, _OWN = b"data: ", f": {OWN_MEMBER} ".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one event adds to an answer."""
+
+    text: str = ""
+    reasoning: str = ""
+
+
+@dataclass(slots=True)
+class ChatAnswer:
+    """What has come so far. `usage` has the provider's counts, `told` what the sidecar says beside OpenAI's members."""
+
+    texts: list[str] = field(default_factory=list)
+    reasonings: list[str] = field(default_factory=list)
+    signatures: list[str] = field(default_factory=list)
+    calls: dict[int, dict[str, list[str]]] = field(default_factory=dict)
+    finish_reason: str | None = None
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+    def add(self, event: Mapping[str, Any]) -> Piece:
+        """Take in an event, and return what it adds."""
+        self.usage = event.get("usage") or self.usage
+        self.told = event.get(OWN_MEMBER) or self.told
+        choice: Mapping[str, Any] = next(iter(event.get("choices") or ()), {})
+        delta: Mapping[str, Any] = choice.get("delta") or {}
+        self.finish_reason = choice.get("finish_reason") or self.finish_reason
+        piece = Piece(delta.get("content") or "", delta.get(REASONING) or delta.get("reasoning") or "")
+        self.texts.append(piece.text)
+        self.reasonings.append(piece.reasoning)
+        self.signatures.append(delta.get(SIGNATURE) or "")
+        for fragment in delta.get("tool_calls") or ():
+            self._add_call(fragment)
+        return piece
+
+    def _add_call(self, fragment: Mapping[str, Any]) -> None:
+        call = self.calls.setdefault(fragment.get("index", 0), {"id": [], "name": [], "arguments": []})
+        function: Mapping[str, Any] = fragment.get("function") or {}
+        for name, pieces in call.items():
+            pieces.append((fragment if name == "id" else function).get(name) or "")
+
+    @property
+    def tool_calls(self) -> list[dict[str, Any]]:
+        """The tool calls, as a message has them; none before the answer has ended, since arguments may be missing."""
+        if self.finish_reason is None:
+            return []
+        joined = [{name: "".join(pieces) for name, pieces in call.items()} for call in self.calls.values()]
+        return [
+            {"id": call["id"], "type": "function", "function": {name: call[name] for name in ("name", "arguments")}}
+            for call in joined
+        ]
+
+    def message(self) -> Mapping[str, Any]:
+        """Return the answer as a message."""
+        members = {
+            "content": "".join(self.texts),
+            REASONING: "".join(self.reasonings),
+            SIGNATURE: "".join(self.signatures),
+            "tool_calls": self.tool_calls,
+        }
+        given = {name: value for name, value in members.items() if value}
+        return {"role": "assistant", "content": None, **given}
+
+    def notes(self) -> Iterator[str]:
+        """Yield what is to be said below the text: tool calls, an early end, what the sidecar tells."""
+        for call in self.tool_calls:
+            yield f"tool call: {call['function']['name']}({call['function']['arguments']})"
+        if self.finish_reason not in (None, "stop", "tool_calls"):
+            yield f"the model stopped early: {self.finish_reason}"
+        if model := self.told.get("model_id"):
+            yield f"answered by the model {model}"
+        yield from (f"warning: {warning}" for warning in self.told.get("warnings", ()))
+
+
+def read_events(body: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
+    """Yield the events of a stream up to `[DONE]`, and what the sidecar tells in a comment as an event of its own.
+
+    RequestFailed for an error among them, or if the end does not come.
+    """
+    for line in _lines(body):
+        if line == b"data: [DONE]":
+            return
+        if line.startswith(_DATA):
+            yield _event(line.removeprefix(_DATA))
+        elif line.startswith(_OWN):
+            yield {OWN_MEMBER: orjson.loads(line.removeprefix(_OWN))}
+    raise RequestFailed(424, "The answer broke off before its end")
+
+
+def _lines(body: Iterable[bytes]) -> Iterator[bytes]:
+    parts: list[bytes] = []
+    for data in body:
+        parts.append(data)
+        if b"\n" in data:
+            *lines, rest = b"".join(parts).split(b"\n")
+            parts = [rest]
+            yield from lines
+
+
+def _event(data: bytes) -> Mapping[str, Any]:
+    try:
+        event = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        event = None
+    if not isinstance(event, dict):
+        raise CommandFailed("The answer is no stream of events; is it the sidecar that --url names?")
+    if error := event.get("error"):
+        raise RequestFailed(error.get("provider_status") or 424, str(error.get("message")))
+    return event
