@@ -16,7 +16,7 @@ from tests.client_dialects.clients import CLIENTS, Client
 from tests.client_dialects.features import FEATURES, Feature
 
 PAGE = Path(__file__).parents[3] / "docs" / "dialects.md"
-PASSES, CHANGED, LEFT_OUT, REFUSED = "✓", "~", "–", "✗"
+PASSES, CHANGED, LEFT_OUT, REFUSED = "✓", "~", "·", "✗"
 
 # What people call an interface, by its name, or by a word of its URL if it has none.
 _TITLES = {

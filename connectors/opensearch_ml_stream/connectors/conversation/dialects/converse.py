@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.conversation.conversation import (
     Call,
     Conversation,
@@ -38,6 +36,7 @@ from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages im
     refuse_heat,
     write_thinking,
 )
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 
 NAME = "bedrock_converse"
 
@@ -192,7 +191,7 @@ class _Writer:
             self.refuse(self.conversation.member("answer_format"), "Converse takes JSON of a schema only")
             return {}
         schema = {
-            "schema": orjson.dumps(answer.schema).decode(),
+            "schema": to_json(answer.schema).decode(),
             "name": answer.name,
             "description": answer.description,
         }

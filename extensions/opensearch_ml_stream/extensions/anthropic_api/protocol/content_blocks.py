@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.conversation.conversation import Call, Media, Part, Reasoning, Result, Text
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.anthropic_api.protocol.body_members import Members, wrong
 
 _TYPE = "Input should be a string or a list of content blocks"
@@ -65,7 +64,10 @@ class ContentBlocks:
         source = block.object("source")
         if source is None or source.get("type") != "content":
             return (self._media(block, document, source),)
-        inner = self._texts_and_media(source.get("content"), block.path_of("source.content"))
+        members = Members(source, block.path_of("source"))
+        members.take("type")
+        inner = self._texts_and_media(members.take("content"), members.path_of("content"))
+        members.leave(self._unknown)
         texts = [part.text for part in inner if isinstance(part, Text)]
         if len(texts) == len(inner):
             return (replace(document, media_type="text/plain", text="\n".join(texts)),)
@@ -102,7 +104,7 @@ class ContentBlocks:
         self._names[id] = name
         if block.object("caller") not in (None, {"type": "direct"}):
             self._unknown[block.path_of("caller")] = True
-        arguments = orjson.dumps(block.object("input") or {}).decode()
+        arguments = to_json(block.object("input") or {}).decode()
         return (Call(id, name, arguments, block.object("cache_control")),)
 
     def _result(self, block: Members) -> tuple[Part, ...]:

@@ -55,7 +55,7 @@ def read_conversation(body: JSONObject) -> Conversation:
 def read_counted_conversation(body: JSONObject) -> Conversation:
     """Return the conversation of which the tokens are to be counted: its answer has no limit."""
     members, unknown = Members(body), dict[str, Any]()
-    turns = _turns(members, ContentBlocks(unknown))
+    turns = _turns(members, ContentBlocks(unknown), unknown)
     cache = members.object("cache_control")
     choice, parallel = _tool_choice(members.members("tool_choice"), unknown)
     thinking = _thinking(members.members("thinking"), unknown)
@@ -87,20 +87,22 @@ def read_counted_conversation(body: JSONObject) -> Conversation:
     )
 
 
-def _turns(members: Members, content: ContentBlocks) -> tuple[Turn, ...]:
+def _turns(members: Members, content: ContentBlocks, unknown: dict[str, Any]) -> tuple[Turn, ...]:
     system = members.take("system")
     turns = [Turn("system", content.read(system, "system"))] if system else []
     if not (messages := list(members.elements("messages"))):
         raise wrong("messages", "at least one message is required")
-    return (*turns, *(_turn(Members(value, path), content) for path, value in messages))
+    return (*turns, *(_turn(Members(value, path), content, unknown) for path, value in messages))
 
 
-def _turn(message: Members, content: ContentBlocks) -> Turn:
+def _turn(message: Members, content: ContentBlocks, unknown: dict[str, Any]) -> Turn:
     name = message.required_text("role")
     role = _ROLES.get(name)
     if role is None:
         raise wrong(message.path_of("role"), "Input should be 'user', 'assistant' or 'system'")
-    return Turn(role, content.read(message.required("content"), message.path_of("content")))
+    turn = Turn(role, content.read(message.required("content"), message.path_of("content")))
+    message.leave(unknown)
+    return turn
 
 
 def _with_cache(turns: tuple[Turn, ...], cache: JSONObject | None) -> tuple[Turn, ...]:

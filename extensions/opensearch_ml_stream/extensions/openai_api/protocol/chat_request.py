@@ -58,7 +58,7 @@ def read_chat_request(body: JSONObject) -> Conversation:
         tools += [_read_function(Members(one, f"functions[{place}]"), unknown) for place, one in enumerate(functions)]
     if (call := members.take_any("function_call")) is not None:
         names["tool_choice"] = "function_call"
-        choice = _read_function_choice(call), None
+        choice = _read_function_choice(call, unknown), None
     tool_choice, allowed = choice
     options = read_options(members, _OPTIONS, names)
     parallel = members.take("parallel_tool_calls", bool)
@@ -138,33 +138,43 @@ def _read_tool_choice(value: Any, unknown: dict[str, Any]) -> tuple[ToolChoice |
         raise InvalidRequest("tool_choice must be auto, none, required or an object")
     members = Members(value, "tool_choice")
     kind = members.need("type", str)
+    choice: tuple[ToolChoice, frozenset[str] | None]
     if kind == "function":
-        return ToolChoice("named", _name(members.take_any("function"), "tool_choice.function")), None
-    if kind == "allowed_tools":
-        return _read_allowed(Members(members.take_any("allowed_tools"), "tool_choice.allowed_tools"))
-    unknown["tool_choice"] = value
-    return None, None
+        choice = ToolChoice("named", _name(members.take_any("function"), "tool_choice.function", unknown)), None
+    elif kind == "allowed_tools":
+        choice = _read_allowed(Members(members.take_any("allowed_tools"), "tool_choice.allowed_tools"), unknown)
+    else:
+        unknown["tool_choice"] = value
+        return None, None
+    unknown.update(members.unread())
+    return choice
 
 
-def _read_allowed(members: Members) -> tuple[ToolChoice, frozenset[str]]:
+def _read_allowed(members: Members, unknown: dict[str, Any]) -> tuple[ToolChoice, frozenset[str]]:
     mode = members.need("mode", str)
     if mode not in ("auto", "required"):
         raise InvalidRequest(f"{members.path('mode')} must be auto or required")
     names: list[str] = []
     for place, value in enumerate(members.need("tools", list)):
         tool = Members(value, f"{members.path('tools')}[{place}]")
-        names.append(_name(tool.take_any("function"), tool.path("function")))
+        tool.drop("type")  # there is one alone
+        names.append(_name(tool.take_any("function"), tool.path("function"), unknown))
+        unknown.update(tool.unread())
+    unknown.update(members.unread())
     return ToolChoice("auto" if mode == "auto" else "required"), frozenset(names)
 
 
-def _read_function_choice(value: Any) -> ToolChoice:
+def _read_function_choice(value: Any, unknown: dict[str, Any]) -> ToolChoice:
     if value in ("auto", "none"):
         return ToolChoice(value)
-    return ToolChoice("named", _name(value, "function_call"))
+    return ToolChoice("named", _name(value, "function_call", unknown))
 
 
-def _name(value: Any, path: str) -> str:
-    return Members(value, path).need("name", str)
+def _name(value: Any, path: str, unknown: dict[str, Any]) -> str:
+    members = Members(value, path)
+    name = members.need("name", str)
+    unknown.update(members.unread())
+    return name
 
 
 def _read_format(value: dict[str, Any] | None, unknown: dict[str, Any]) -> AnswerFormat | None:
@@ -180,6 +190,7 @@ def _read_format(value: dict[str, Any] | None, unknown: dict[str, Any]) -> Answe
         unknown["response_format"] = value
         return None
     schema = Members(members.take_any("json_schema"), members.path("json_schema"))
+    unknown.update(members.unread())
     answer_format = AnswerFormat(
         "schema",
         schema.take("name", str) or "",

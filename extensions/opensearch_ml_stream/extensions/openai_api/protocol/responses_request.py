@@ -167,7 +167,7 @@ class _Items:
         return Result(id, tuple(parts), self._names.get(id, name))
 
     def _read_reasoning(self, members: Members) -> None:
-        summary, content = _texts(members, "summary"), _texts(members, "content")
+        summary, content = _texts(members, "summary", self._unknown), _texts(members, "content", self._unknown)
         encrypted = members.take("encrypted_content", str) or ""
         signature = signature_in(encrypted)
         reasoning = Reasoning(content or summary, signature, "" if signature else encrypted)
@@ -175,11 +175,15 @@ class _Items:
             self._join("assistant", reasoning)
 
 
-def _texts(members: Members, name: str) -> str:
+def _texts(members: Members, name: str, unknown: dict[str, Any]) -> str:
     """Return the text of all parts of a member."""
-    parts = members.take(name, list) or []
-    texts = [Members(part, f"{members.path(name)}[{place}]") for place, part in enumerate(parts)]
-    return "\n\n".join(text.need("text", str) for text in texts)
+    texts: list[str] = []
+    for place, value in enumerate(members.take(name, list) or ()):
+        part = Members(value, f"{members.path(name)}[{place}]")
+        part.drop("type")
+        texts.append(part.need("text", str))
+        unknown.update(part.unread())
+    return "\n\n".join(texts)
 
 
 def _read_tools(tools: list[Any], unknown: dict[str, Any]) -> list[Tool]:
@@ -214,11 +218,14 @@ def _read_tool_choice(value: Any, unknown: dict[str, Any]) -> tuple[ToolChoice |
     members = Members(value, "tool_choice")
     kind = members.need("type", str)
     if kind == "function":
-        return ToolChoice("named", members.need("name", str)), None
+        choice = ToolChoice("named", members.need("name", str))
+        unknown.update(members.unread())
+        return choice, None
     if kind == "allowed_tools" and (allowed := _allowed(members)) is not None:
         mode = members.need("mode", str)
         if mode not in ("auto", "required"):
             raise InvalidRequest(f"{members.path('mode')} must be auto or required")
+        unknown.update(members.unread())
         return ToolChoice("auto" if mode == "auto" else "required"), allowed
     unknown["tool_choice"] = value
     return None, None
