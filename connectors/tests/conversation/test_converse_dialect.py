@@ -114,6 +114,17 @@ def test_documents_have_names_that_bedrock_takes() -> None:
     ]
 
 
+def test_a_document_whose_text_cannot_be_encoded_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="half of a surrogate pair"):
+        content(Media("file", "text/plain", text="\ud83d"))
+
+
+def test_a_schema_may_hold_numbers_of_any_size() -> None:
+    conversation = replace(said(), answer_format=AnswerFormat("schema", schema={"maximum": 2**70}))
+    written = CONVERSE.write(conversation, Dropping())["outputConfig"]["textFormat"]["structure"]["jsonSchema"]
+    assert written["schema"] == f'{{"maximum": {2**70}}}'
+
+
 def test_a_cache_point_keeps_the_time_that_is_asked_for() -> None:
     ephemeral = {"type": "ephemeral", "ttl": "1h"}
     assert content(Text("a", cache=ephemeral)) == [{"text": "a"}, {"cachePoint": {"type": "default", "ttl": "1h"}}]

@@ -106,6 +106,11 @@ def test_a_signature_stands_where_gemini_gave_it(parts: list[Part | str], writte
     assert answer(*parts) == written
 
 
+def test_an_answer_of_nothing_is_left_out() -> None:
+    silent = write(GEMINI, Conversation((turn("user", "Hi"), turn("assistant"), turn("user", "Well?"))))
+    assert silent == {"contents": [{"role": "user", "parts": [{"text": "Hi"}, {"text": "Well?"}]}]}
+
+
 def test_what_gemini_signs_comes_back_as_it_was() -> None:
     parts: list[dict[str, Any]] = [
         {"text": "Hm.", "thought": True},

@@ -51,7 +51,7 @@ async def test_the_error_of_a_name_of_several_models_lists_their_ids(store: SQLi
     assert raised.value.reason.count("id") - raised.value.reason.count("the id") == MAX_OF_ONE_NAME
 
 
-@pytest.mark.parametrize("name", ["", "none", "x" * 600])
+@pytest.mark.parametrize("name", ["", "none", "x" * 600, "half of a pair: \ud83d"])
 async def test_a_name_of_no_model_is_not_found(names: ModelsByName, name: str) -> None:
     with pytest.raises(NotFound, match="lists them") as raised:
         await names.model_id(ANYONE, name)

@@ -36,7 +36,7 @@ class ModelsByName:
         return await self._search(caller, [], MAX_LISTED)
 
     async def _look_up(self, caller: Caller, name: str) -> str:
-        if not 0 < len(name.encode()) <= _MAX_BYTES:
+        if not _may_be_name(name):
             raise _not_found(name)
         if await self._search(caller, [{"ids": {"values": [name]}}], 1):
             return name
@@ -54,6 +54,13 @@ class ModelsByName:
         fields = ["name", "created_time", "description"]
         body = {"query": query, "size": size, "sort": [{"created_time": "desc"}], "_source": fields}
         return [(hit["_id"], hit["_source"]) for hit in (await self._store.search(Index.MODEL, body))["hits"]["hits"]]
+
+
+def _may_be_name(name: str) -> bool:
+    try:
+        return 0 < len(name.encode()) <= _MAX_BYTES
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can name
+        return False
 
 
 def _not_found(name: str) -> NotFound:

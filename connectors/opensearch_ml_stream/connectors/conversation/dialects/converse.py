@@ -134,7 +134,10 @@ class _Writer:
             )
         if media.url and not media.url.startswith("s3://"):
             return self._refuse_part(media.kind, "Bedrock fetches s3:// URLs only; send the data in base64")
-        data = b64encode(media.text.encode()).decode() if media.text else media.data
+        try:
+            data = b64encode(media.text.encode()).decode() if media.text else media.data
+        except UnicodeEncodeError:
+            return self._refuse_part("file", "its text holds half of a surrogate pair")
         source = {"s3Location": {"uri": media.url}} if media.url else {"bytes": data}
         return self._image(media, source) if media.kind == "image" else self._document(media, source)
 

@@ -14,6 +14,7 @@ for prices, are left out: Gemini caches by itself.
 """
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any
 
 from opensearch_ml_stream.connectors.conversation.conversation import (
@@ -129,7 +130,7 @@ def _model_parts(turn: Turn, conversation: Conversation, refuse: Refuse) -> list
     parts: list[_Member] = []
     signature = ""  # for the call that comes next
     has_call = False
-    for part, next_part in zip(turn.parts, (*turn.parts[1:], None), strict=True):
+    for part, next_part in zip_longest(turn.parts, turn.parts[1:]):
         if isinstance(part, Reasoning) and part.signature:
             thought: list[_Member] = [{"text": part.text, "thought": True}] if part.text else []
             if isinstance(next_part, Call):
