@@ -84,7 +84,7 @@ def test_events_and_members_pass_as_they_are_where_the_provider_speaks_the_api(s
     [
         ("tools", [{"type": "web_search"}], "tools[0]"),
         ("truncation", "auto", "truncation"),
-        ("prompt_cache_key", "k", "prompt_cache_key"),
+        ("max_tool_calls", 2, "max_tool_calls"),
     ],
 )
 def test_what_only_openai_s_own_interface_does_is_refused_by_name(

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.conversation.answer import only_signature
 from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome
 from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
@@ -59,6 +60,4 @@ def _decode(
         return None
     calls = tuple(call for chunk in chunks for call in chunk.tool_calls)
     text, reasoning = "".join(chunk.text for chunk in chunks), "".join(chunk.reasoning for chunk in chunks)
-    signatures = [chunk.signature for chunk in chunks if chunk.signature]
-    signature = signatures[0] if len(signatures) == 1 else ""  # there is none of several texts together
-    return Chunk(text, reasoning, calls, (), signature), outcome
+    return Chunk(text, reasoning, calls, (), only_signature(chunks)), outcome

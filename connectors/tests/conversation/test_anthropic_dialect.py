@@ -185,6 +185,10 @@ def test_options_under_anthropics_names(options: dict[str, Any], expected: dict[
     assert body == expected
 
 
+def test_reasoning_without_a_signature_is_another_models_and_left_out() -> None:
+    assert write(said(Reasoning("Hm"), Text("Hi"))) == write(said(Text("Hi")))
+
+
 def test_the_limit_that_anthropic_requires_has_a_default_that_a_template_may_replace() -> None:
     assert "max_tokens" not in write(said())
     assert ANTHROPIC_MESSAGES.defaults == HOSTED_MESSAGES.defaults == BEDROCK_MESSAGES.defaults == {"max_tokens": 4096}
@@ -201,7 +205,6 @@ def test_the_limit_that_anthropic_requires_has_a_default_that_a_template_may_rep
         (said(Media("file", "text/plain", data="/////w==")), "messages.file"),
         (said(Call("c", "t", "[1]")), "messages.arguments"),
         (said(Call("c", "t", "{")), "messages.arguments"),
-        (said(Reasoning("Hm")), "messages.reasoning"),
         (Conversation((Turn("user", (Text("a"),), name="Ann"),), members={"turns": "input"}), "input.name"),
         (Conversation((Turn("system", (Media("image", url="https://h/"),)),), members=MEMBERS), "messages.system"),
         (said(temperature=1.5), "temperature"),

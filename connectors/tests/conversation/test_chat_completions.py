@@ -269,6 +269,15 @@ def test_what_a_provider_does_not_take_is_refused_by_the_clients_name(dialect: A
 def test_what_asks_for_nothing_is_left_out_where_it_is_not_known() -> None:
     body = {"messages": [], "n": 1, "logprobs": False, "tool_choice": "auto", "logit_bias": None}
     assert openai_kin.GROQ.adapt(body, refuse) == {"messages": [], "tool_choice": "auto"}
+    empty = {
+        "messages": [],
+        "logit_bias": {},
+        "metadata": {},
+        "service_tier": "auto",
+        "verbosity": "medium",
+        "min_p": 0,
+    }
+    assert openai_kin.DEEPSEEK.adapt(empty, refuse) == {"messages": []}
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,8 @@ def test_a_cache_point_keeps_the_time_that_is_asked_for() -> None:
 
 def test_reasoning_without_a_signature_is_that_of_models_which_sign_none() -> None:
     assert content(Reasoning("Hm")) == [{"reasoningContent": {"reasoningText": {"text": "Hm"}}}]
+    [message] = CLAUDE_CONVERSE.write(said(Reasoning("Hm"), Text("Hi")), Dropping())["messages"]
+    assert message["content"] == [{"text": "Hi"}]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,12 @@ class WholeAnswer:
     extra: Mapping[str, Any]
 
 
+def only_signature(chunks: Iterable[Chunk]) -> str:
+    """Return the proof of reasoning in chunks, "" of several: each is that of another text, and none of all together."""
+    signatures = [chunk.signature for chunk in chunks if chunk.signature]
+    return signatures[0] if len(signatures) == 1 else ""
+
+
 def whole_calls(fragments: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
     """Return tool calls put together from their fragments, in the order in which they began."""
     calls: dict[int, list[ToolCall]] = {}

@@ -226,6 +226,8 @@ def test_what_asks_for_nothing_is_not_unknown() -> None:
         prompt=None,
         stream_options={"include_obfuscation": False},
         text={"format": {"type": "text"}},
+        prompt_cache_key="a hint",
+        prompt_cache_retention="24h",
     )
     assert (conversation.options, conversation.unknown) == ({}, {})
 
@@ -238,7 +240,6 @@ def test_what_only_openai_s_own_interface_does_is_unknown() -> None:
         include=["message.output_text.logprobs", "reasoning.encrypted_content"],
         top_logprobs=3,
         truncation="auto",
-        prompt_cache_key="k",
         max_tool_calls=2,
         reasoning={"context": "auto"},
         made_up=1,
@@ -250,7 +251,6 @@ def test_what_only_openai_s_own_interface_does_is_unknown() -> None:
         "include": ["message.output_text.logprobs"],
         "top_logprobs": 3,
         "truncation": "auto",
-        "prompt_cache_key": "k",
         "max_tool_calls": 2,
         "reasoning.context": "auto",
         "made_up": 1,

@@ -65,13 +65,12 @@ def test_a_run_of_texts_is_not_decoded() -> None:
     assert b'"content":"\\u00e9"' in wire.chunks(TextRun(b"\\u00e9"))
 
 
-def test_reasoning_calls_and_signatures_are_deltas() -> None:
+def test_reasoning_and_calls_are_deltas() -> None:
     wire = ChatEvents(ENVELOPE)
     assert deltas(
         wire.chunks(
             [
                 Chunk(reasoning="Hm"),
-                Chunk(signature="c2ln"),
                 Chunk(tool_calls=(ToolCall(0, "a", "weather"), ToolCall(1, None, "time", "{}"))),
                 Chunk(tool_calls=(ToolCall(0, arguments='{"x"'),)),
             ]
@@ -79,7 +78,6 @@ def test_reasoning_calls_and_signatures_are_deltas() -> None:
     ) == [
         ROLE,
         {"reasoning_content": "Hm"},
-        {"reasoning_signature": "c2ln"},
         {
             "tool_calls": [
                 {"index": 0, "id": "a", "type": "function", "function": {"name": "weather", "arguments": ""}},
@@ -88,6 +86,16 @@ def test_reasoning_calls_and_signatures_are_deltas() -> None:
         },
         {"tool_calls": [{"index": 0, "function": {"arguments": '{"x"'}}]},
     ]
+
+
+@pytest.mark.parametrize(
+    ("signatures", "said"), [(["c2ln"], [{"reasoning_signature": "c2ln"}]), (["c2ln", "other"], [])]
+)
+def test_the_proof_of_all_the_reasoning_comes_before_the_end(signatures: list[str], said: list[Any]) -> None:
+    wire = ChatEvents(ENVELOPE)
+    chunks = [Chunk(reasoning="Hm"), *(Chunk(signature=signature) for signature in signatures), Chunk("Yes")]
+    assert deltas(wire.chunks(chunks)) == [ROLE, {"reasoning_content": "Hm"}, {"content": "Yes"}]
+    assert [event["choices"][0]["delta"] for event in events(wire.ending(Ending(), {}))[:-1]] == [*said, {}]
 
 
 def test_a_client_of_functions_gets_a_function_call() -> None:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
-from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, whole_calls
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, only_signature, whole_calls
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
 from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
@@ -56,6 +56,6 @@ async def _collected(stream: ProviderStream, model_id: str) -> WholeAnswer:
     if not isinstance(outcome, Ending):
         raise outcome
     text, reasoning = "".join(chunk.text for chunk in chunks), "".join(chunk.reasoning for chunk in chunks)
-    signature = "".join(chunk.signature for chunk in chunks)
-    chunk = Chunk(text, reasoning, whole_calls(call for chunk in chunks for call in chunk.tool_calls), (), signature)
+    calls = whole_calls(call for chunk in chunks for call in chunk.tool_calls)
+    chunk = Chunk(text, reasoning, calls, (), only_signature(chunks))
     return WholeAnswer(chunk, outcome, model_id, {}, is_as_sent=False, extra=stream.terminal_fields(outcome))

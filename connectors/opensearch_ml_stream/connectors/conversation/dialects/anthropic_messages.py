@@ -6,6 +6,8 @@
   (`Dialect.defaults`); beside a budget for reasoning that the client names, it is that and as much again.
 - An effort is adaptive thinking with `output_config.effort`, which models since Claude 4.6 have; a budget of tokens is
   `thinking.budget_tokens`, which models up to Claude 4.6 have.
+- Earlier reasoning goes back with its signature. Without one it is another model's, which Anthropic refuses, and is
+  left out, as a by-product of an earlier answer.
 """
 
 from base64 import b64decode
@@ -132,7 +134,7 @@ class _Writer:
                 if part.is_error:
                     block["is_error"] = True
             case Reasoning():
-                block = self._reasoning(part)
+                block = _reasoning(part)
         if block is not None:
             cache = None if isinstance(part, Reasoning) else part.cache
             yield block if cache is None else {**block, "cache_control": cache}
@@ -176,15 +178,6 @@ class _Writer:
         if arguments is None:
             return self._refuse_part("arguments", "those of a tool call are a JSON object")
         return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
-
-    def _reasoning(self, reasoning: Reasoning) -> dict[str, Any] | None:
-        if reasoning.encrypted:
-            return {"type": "redacted_thinking", "data": reasoning.encrypted}
-        if reasoning.signature:
-            return {"type": "thinking", "thinking": reasoning.text, "signature": reasoning.signature}
-        if reasoning.text:
-            self._refuse_part("reasoning", "Anthropic takes it back with its signature only")
-        return None
 
     def _tools(self) -> dict[str, Any]:
         conversation, choice = self.conversation, self.conversation.tool_choice
@@ -270,6 +263,14 @@ def parse_arguments(call: Call) -> JSONObject | None:
     except ValueError:
         return None
     return arguments if isinstance(arguments, dict) else None
+
+
+def _reasoning(reasoning: Reasoning) -> dict[str, Any] | None:
+    if reasoning.encrypted:
+        return {"type": "redacted_thinking", "data": reasoning.encrypted}
+    if reasoning.signature:
+        return {"type": "thinking", "thinking": reasoning.text, "signature": reasoning.signature}
+    return None
 
 
 def _text_source(text: str) -> dict[str, Any]:

@@ -49,6 +49,7 @@ _NEUTRAL = {"max_completion_tokens": "max_tokens", "response_format": "answer_fo
 # Values that ask for nothing.
 _DEFAULTS: JSONObject = {
     "n": 1, "logprobs": False, "modalities": ["text"], "tool_choice": "auto", "parallel_tool_calls": True,
+    "logit_bias": {}, "metadata": {}, "service_tier": "auto", "min_p": 0, "top_logprobs": 0, "verbosity": "medium",
 }  # fmt: skip
 
 _EFFORTS = ((4096, "high"), (2048, "medium"), (1024, "low"), (1, "minimal"))

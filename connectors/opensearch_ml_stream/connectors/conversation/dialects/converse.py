@@ -117,7 +117,7 @@ class _Writer:
             case Result():
                 block = {"toolResult": self._result(part)}
             case Reasoning():
-                block = _reasoning(part)
+                block = _reasoning(part, needs_signature=self.is_claude)
         if block is not None:
             yield block
             if not isinstance(part, Reasoning) and part.cache is not None:
@@ -230,11 +230,11 @@ class _Writer:
         return None
 
 
-def _reasoning(reasoning: Reasoning) -> dict[str, Any] | None:
-    """Return the block of reasoning; models but Anthropic's sign none of theirs."""
+def _reasoning(reasoning: Reasoning, *, needs_signature: bool) -> dict[str, Any] | None:
+    """Return the block of reasoning; models but Anthropic's sign none of theirs, and those take no other back."""
     if reasoning.encrypted:
         return {"reasoningContent": {"redactedContent": reasoning.encrypted}}
-    if not reasoning.text and not reasoning.signature:
+    if not reasoning.signature and (needs_signature or not reasoning.text):
         return None
     signature = {"signature": reasoning.signature} if reasoning.signature else {}
     return {"reasoningContent": {"reasoningText": {"text": reasoning.text, **signature}}}

@@ -15,16 +15,32 @@ class ChatEvents(StreamEvents):
     """The format of one chat stream.
 
     With `calls_function` the client speaks of functions, as it was before there were tools: there is one call at most.
+
+    The proof of reasoning waits for the end. A message has one place for it, and clients join what comes there: of
+    several, each of another text, none is given.
     """
 
     _object: ClassVar[str] = "chat.completion.chunk"
 
     def __init__(self, envelope: Envelope, *, wants_usage: bool = False, calls_function: bool = False) -> None:
         self._calls_function = calls_function
+        self._signatures: list[str] = []
         super().__init__(envelope, wants_usage=wants_usage)
 
     def _begin(self) -> bytes:
         return super()._begin() + self._event([_choice({"role": "assistant", "content": ""})])
+
+    def _kept(self) -> list[bytes]:
+        is_one = len(self._signatures) == 1
+        return [self._event([_choice({SIGNATURE: self._signatures[0]})])] if is_one else []
+
+    def _mixed_chunk(self, chunk: Chunk) -> bytes:
+        if chunk.signature and not chunk.event:
+            self._signatures.append(chunk.signature)
+            chunk = chunk._replace(signature="")
+            if chunk == Chunk():
+                return b""
+        return super()._mixed_chunk(chunk)
 
     def _choice(self, text: Any) -> dict[str, Any]:
         return _choice({"content": text})
@@ -33,8 +49,6 @@ class ChatEvents(StreamEvents):
         delta: dict[str, Any] = {}
         if chunk.reasoning:
             delta[REASONING] = chunk.reasoning
-        if chunk.signature:
-            delta[SIGNATURE] = chunk.signature
         if chunk.text:
             delta["content"] = chunk.text
         if chunk.tool_calls and self._calls_function:

@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
 )
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.openai_api.protocol.chat_messages import read_messages
-from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
+from opensearch_ml_stream.extensions.openai_api.protocol.members import HINTS, Members
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
@@ -63,6 +63,7 @@ def read_chat_request(body: JSONObject) -> Conversation:
     options = read_options(members, _OPTIONS, names)
     parallel = members.take("parallel_tool_calls", bool)
     answer_format = _read_format(members.take("response_format", dict), unknown)
+    members.drop(*HINTS)
     return Conversation(
         turns,
         tuple(tool for tool in tools if allowed is None or tool.name in allowed),

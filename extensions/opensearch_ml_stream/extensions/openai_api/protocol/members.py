@@ -33,6 +33,9 @@ _ASK_NOTHING: Mapping[str, Any] = {
 }
 """What clients send that would be so without it."""
 
+HINTS = ("prompt_cache_key", "prompt_cache_retention")
+"""What clients say of caching, without which a request means the same: left out where the provider has no such member."""
+
 
 class Members:
     """The members of an object at a path of the body. Every read takes a member away; null is as absent."""

@@ -22,7 +22,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
 )
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import EFFORTS
-from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
+from opensearch_ml_stream.extensions.openai_api.protocol.members import HINTS, Members
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_content import read_item_content
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import signature_in
 
@@ -70,7 +70,7 @@ def read_responses_request(body: JSONObject) -> Conversation:
     stream_options = Members(members.take("stream_options", dict) or {}, "stream_options")
     stream_options.drop("include_obfuscation")  # of lengths, which nothing here pads
     unknown.update(stream_options.unread())
-    members.drop("model", *(name for name, value in _ASK_NOTHING.items() if body.get(name) == value))
+    members.drop("model", *HINTS, *(name for name, value in _ASK_NOTHING.items() if body.get(name) == value))
     return Conversation(
         turns,
         tuple(tool for tool in tools if allowed is None or tool.name in allowed),

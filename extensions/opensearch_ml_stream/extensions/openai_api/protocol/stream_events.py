@@ -51,6 +51,7 @@ class StreamEvents(ChunkFormat):
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the end, as far as the provider's own events have not said it."""
         events = [] if self._has_begun else [self._begin()]
+        events += self._kept()
         if not self._has_finished:
             events.append(self._event([self._finish(ending.finish_reason)]))
         if self._wants_usage and not self._has_usage and ending.usage is not None:
@@ -74,6 +75,10 @@ class StreamEvents(ChunkFormat):
     @abstractmethod
     def _finish(self, finish_reason: str) -> dict[str, Any]:
         """Return the choice that says why the response ends."""
+
+    def _kept(self) -> list[bytes]:
+        """Return events that waited for the end."""
+        return []
 
     def _begin(self) -> bytes:
         """Note that the stream has begun, and encode what it begins with."""
