@@ -20,7 +20,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.responses_request impor
 _HI = {"role": "user", "content": "Hi"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Client:
     """A dialect of clients; `least` is the body of the shortest request."""
 

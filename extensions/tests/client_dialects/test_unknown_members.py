@@ -1,4 +1,4 @@
-"""A member that is unknown here is refused by its path, wherever in a body it stands, but in what is the client's own."""
+"""A member that is unknown here is noted by its path, wherever in a body it stands."""
 
 from collections.abc import Iterator
 from copy import deepcopy

@@ -25,7 +25,7 @@ class WholeAnswer:
 
 
 def only_signature(chunks: Iterable[Chunk]) -> str:
-    """Return the proof of reasoning in chunks, "" of several: each is that of another text, and none of all together."""
+    """Return the proof of reasoning in chunks, "" of several: each is that of another text."""
     signatures = [chunk.signature for chunk in chunks if chunk.signature]
     return signatures[0] if len(signatures) == 1 else ""
 

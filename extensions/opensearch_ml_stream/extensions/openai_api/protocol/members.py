@@ -34,7 +34,7 @@ _ASK_NOTHING: Mapping[str, Any] = {
 """What clients send that would be so without it."""
 
 HINTS = ("prompt_cache_key", "prompt_cache_retention")
-"""What clients say of caching, without which a request means the same: left out where the provider has no such member."""
+"""What clients say of caching, left out where the provider has no such member: a request means the same without."""
 
 
 class Members:
