@@ -9,23 +9,12 @@ import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, Usage
-from opensearch_ml_stream.connectors.decoding.contract import Outcome, StreamDecoder
 from opensearch_ml_stream.connectors.errors import Throttled, UpstreamError
-from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_events import MessageEvents
 from tests.counted_work import steps
-from tests.providers.recorded_streams import ALL_STREAMS, STREAMS, Recorded
-from tests.providers.recordings.recording_files import RECORDINGS, Recording
 from tests.providers.recordings.sdk_readers import read_anthropic
 
-# What the SDK does not read, in a stream of Anthropic's own either: arguments that are no JSON object.
-NO_OBJECT = {"anthropic/tool_input_not_json", "openai/responses_custom_tool"}
-# The SDK leaves out a string that is cut off.
-CUT = {"anthropic/second_message_start", "anthropic/tool_input_cut_by_length"}
-# The SDK needs a usage at the end, has no end without a stop reason, and reads two messages as one.
-NOT_OF_THE_SDK = {"anthropic/usage_only_at_the_end", "anthropic/stop_without_a_reason", "anthropic/two_messages"}
 ENDING = Ending()
-READ = 700  # bytes of a recorded stream at once
 
 
 def stream() -> MessageEvents:
@@ -55,24 +44,6 @@ def written(*chunks: Chunks, ending: Ending = ENDING) -> bytes:
 
 def call(index: int, name: str | None = None, arguments: str = "", id: str | None = None) -> Chunk:
     return Chunk(tool_calls=(ToolCall(index, id, name, arguments),))
-
-
-def replayed(recorded: Recorded | Recording, decoder: StreamDecoder | None = None) -> tuple[bytes, Outcome]:
-    """A recorded stream as it passes the wire, in reads of some bytes, and its outcome."""
-    decoder, wire, data = decoder or recorded.decoder(), stream(), b""
-    chunks: Chunks = []
-    for start in range(0, len(recorded.data), READ):
-        chunks = decoder.feed(recorded.data[start : start + READ])
-        if decoder.outcome is not None:
-            break
-        data += wire.chunks(chunks) if chunks else b""
-    else:
-        chunks = decoder.close()
-    outcome = decoder.outcome
-    assert outcome is not None
-    if isinstance(outcome, Ending):
-        return data + wire.last(chunks, outcome, {}), outcome
-    return data + (wire.chunks(chunks) if chunks else b"") + wire.error(outcome), outcome
 
 
 def test_the_events_of_a_text_come_in_anthropics_order() -> None:
@@ -297,65 +268,11 @@ def test_a_provider_cannot_write_events_of_its_own_into_the_stream() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("recorded", [*ALL_STREAMS, *RECORDINGS], ids=lambda recorded: str(recorded.name))
-def test_anthropics_sdk_reads_of_each_recorded_stream_what_it_means(recorded: Recorded | Recording) -> None:
-    data, outcome = replayed(recorded)
-    if not isinstance(outcome, Ending) or outcome.finish_reason == "error":
-        with pytest.raises(anthropic.APIStatusError):
-            read_anthropic(data)
-        return
-    if recorded.name in NO_OBJECT:
-        with pytest.raises(ValueError, match="tool parameter JSON"):
-            read_anthropic(data)
-        return
-    reading = read_anthropic(data)
-    tools = [(tool["name"], tool["arguments"]) for tool in _tools(recorded)]
-    assert (reading.text, reading.reasoning) == (recorded.text, recorded.reasoning)
-    assert [name for _, name, _ in reading.tools] == [name or "" for name, _ in tools]
-    if recorded.name not in CUT:
-        assert [value for _, _, value in reading.tools] == [json.loads(arguments or "{}") for _, arguments in tools]
-    usage = outcome.usage or Usage()
-    assert reading.usage == {"input_tokens": usage.input_tokens or 0, "output_tokens": usage.output_tokens or 0}
-
-
-ALL: tuple[Recorded | Recording, ...] = (*ALL_STREAMS, *RECORDINGS)
-OF_ANTHROPIC = [each for each in ALL if each.preset == "anthropic/v1/messages"]
-
-
-@pytest.mark.parametrize("recorded", OF_ANTHROPIC, ids=lambda recorded: str(recorded.name))
-def test_anthropics_sdk_reads_of_a_stream_that_passes_what_it_reads_of_the_providers(
-    recorded: Recorded | Recording,
-) -> None:
-    spec, dialect = SHIPPED.presets[recorded.preset], SHIPPED.dialects[recorded.preset]
-    as_sent = dialect.as_sent
-    assert as_sent is not None
-    data, _ = replayed(recorded, replace(spec, reader=lambda: as_sent(spec.reader())).decoder())
-    if recorded.name in NO_OBJECT:
-        with pytest.raises(ValueError, match="tool parameter JSON"):
-            read_anthropic(data)
-        return
-    sent = events(_framed(recorded.data))
-    sent = sent[: [event["type"] for event in sent].index("message_stop")]  # what follows is of another message
-    passed = events(data)
-    assert passed[: len(sent)] == sent
-    end = [event["type"] for event in passed[len(sent) :]]
-    assert end == ["content_block_stop", "message_delta", "message_stop"][-len(end) :]
-    if recorded.name not in NOT_OF_THE_SDK:
-        assert read_anthropic(data) == read_anthropic(recorded.data)
-
-
-def _framed(data: bytes) -> bytes:
-    """A recorded stream with its lines as ours are."""
-    return data.replace(b"\r\n", b"\n").rstrip(b"\n") + b"\n\n"
-
-
-def test_the_recordings_hold_calls_reasoning_and_errors() -> None:
-    assert STREAMS["anthropic-messages"].reasoning and STREAMS["openai-tool-calls"].tools
-    assert any(recording.error for recording in RECORDINGS)
-
-
-def _tools(recorded: Recorded | Recording) -> list[dict[str, Any]]:
-    return recorded.tool_calls() if isinstance(recorded, Recording) else recorded.tools
+def test_what_waited_for_the_end_of_a_call_comes_before_an_error() -> None:
+    wire = stream()
+    before = wire.chunks([call(0, "get", '{"q":', "a"), Chunk("Hi")])
+    deltas = [event["delta"] for event in events(before + wire.error(UpstreamError("cut"))) if "delta" in event]
+    assert deltas[-1] == {"type": "text_delta", "text": "Hi"}
 
 
 def test_a_truncated_stream_is_an_error_of_the_api() -> None:

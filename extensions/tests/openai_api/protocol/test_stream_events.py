@@ -98,11 +98,20 @@ def test_the_proof_of_all_the_reasoning_comes_before_the_end(signatures: list[st
     assert [event["choices"][0]["delta"] for event in events(wire.ending(Ending(), {}))[:-1]] == [*said, {}]
 
 
+def test_a_call_is_named_once_however_often_its_provider_does() -> None:
+    wire = ChatEvents(ENVELOPE)
+    first, again = deltas(wire.chunks([Chunk(tool_calls=(ToolCall(0, "a", "f", "{"),))] * 2))[1:]
+    assert first["tool_calls"][0]["id"] == "a"
+    assert again == {"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]}
+
+
 def test_a_client_of_functions_gets_a_function_call() -> None:
     wire = ChatEvents(ENVELOPE, calls_function=True)
-    chunks = [Chunk(tool_calls=(ToolCall(0, "a", "weather"),)), Chunk(tool_calls=(ToolCall(0, arguments="{}"),))]
+    other = Chunk(tool_calls=(ToolCall(1, "b", "time", "{}"),))  # of which such a client cannot be told
+    chunks = [Chunk(tool_calls=(ToolCall(0, "a", "weather"),)), other, Chunk(tool_calls=(ToolCall(0, arguments="{}"),))]
     assert deltas(wire.chunks(chunks))[1:] == [
         {"function_call": {"name": "weather", "arguments": ""}},
+        {},
         {"function_call": {"arguments": "{}"}},
     ]
     assert events(wire.ending(Ending("tool_calls"), {}))[0]["choices"] == delta({}, "function_call")

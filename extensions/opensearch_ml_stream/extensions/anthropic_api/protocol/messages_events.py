@@ -74,8 +74,8 @@ class MessageEvents(ChunkFormat):
         return b"".join([*parts, _event("message_stop", {})])
 
     def error(self, error: MLStreamError) -> bytes:
-        """Encode the error; no `message_stop` follows it."""
-        return b"event: error\ndata: %b\n\n" % error_body(error)
+        """Encode what waited, and the error; no `message_stop` follows it."""
+        return self._flush() + b"event: error\ndata: %b\n\n" % error_body(error)
 
     def _chunk(self, chunk: Chunk) -> bytes:
         if self._open != "text" or chunk != (chunk[0], "", (), (), "", b"") or not chunk[0]:

@@ -25,6 +25,7 @@ class ChatEvents(StreamEvents):
     def __init__(self, envelope: Envelope, *, wants_usage: bool = False, calls_function: bool = False) -> None:
         self._calls_function = calls_function
         self._signatures: list[str] = []
+        self._begun_calls: set[int] = set()
         super().__init__(envelope, wants_usage=wants_usage)
 
     def _begin(self) -> bytes:
@@ -52,7 +53,7 @@ class ChatEvents(StreamEvents):
         if chunk.text:
             delta["content"] = chunk.text
         if chunk.tool_calls and self._calls_function:
-            delta["function_call"] = _function(chunk.tool_calls[0])
+            delta |= self._function_call(chunk.tool_calls)
         elif chunk.tool_calls:
             delta["tool_calls"] = [self._call(call) for call in chunk.tool_calls]
         if chunk.outputs:
@@ -63,16 +64,27 @@ class ChatEvents(StreamEvents):
         is_function = self._calls_function and finish_reason == "tool_calls"
         return {"index": 0, "delta": {}, "finish_reason": "function_call" if is_function else finish_reason}
 
+    def _function_call(self, calls: tuple[ToolCall, ...]) -> dict[str, Any]:
+        """Return the fragment of the first call, the only one that such a client can be told of."""
+        begins = not self._begun_calls
+        if begins:
+            self._begun_calls.add(calls[0].index)
+        name = {"name": calls[0].name or ""} if begins else {}
+        arguments = "".join([call.arguments for call in calls if call.index in self._begun_calls])
+        return {"function_call": {**name, "arguments": arguments}} if begins or arguments else {}
+
     def _call(self, call: ToolCall) -> dict[str, Any]:
-        if call.name is None and call.id is None:
+        if call.index in self._begun_calls:  # some providers name it again in each fragment, and clients join the names
             return {"index": call.index, "function": {"arguments": call.arguments}}
+        self._begun_calls.add(call.index)
         id = call.id or self._made.call_id(call.index)
-        return {"index": call.index, "id": id, "type": "function", "function": _function(call)}
+        return {
+            "index": call.index,
+            "id": id,
+            "type": "function",
+            "function": {"name": call.name or "", "arguments": call.arguments},
+        }
 
 
 def _choice(delta: dict[str, Any]) -> dict[str, Any]:
     return {"index": 0, "delta": delta, "finish_reason": None}
-
-
-def _function(call: ToolCall) -> dict[str, Any]:
-    return {**({} if call.name is None else {"name": call.name}), "arguments": call.arguments}
