@@ -32,7 +32,7 @@ ASKING: dict[str, Any] = {
 }  # fmt: skip
 ASKING_NOTHING: dict[str, Any] = {
     "stop": [], "logit_bias": {}, "logprobs": False, "top_logprobs": 0, "n": 1, "verbosity": "medium", "metadata": {},
-    "service_tier": "auto", "modalities": ["text"],
+    "service_tier": "auto", "modalities": ["text"], "reasoning_effort": "none", "reasoning_tokens": 0,
 }  # fmt: skip
 
 # These take a text, or what their model or container takes: a conversation fills their template's parameters.

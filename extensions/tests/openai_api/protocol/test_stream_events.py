@@ -105,6 +105,13 @@ def test_a_call_is_named_once_however_often_its_provider_does() -> None:
     assert again == {"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]}
 
 
+def test_calls_are_counted_from_0_in_the_order_in_which_they_begin() -> None:
+    wire = ChatEvents(ENVELOPE)
+    fragments = (ToolCall(3, "a", "f"), ToolCall(1, "b", "g"), ToolCall(3, arguments="{}"))
+    said = deltas(wire.chunks([Chunk(tool_calls=(fragment,)) for fragment in fragments]))[1:]
+    assert [delta["tool_calls"][0]["index"] for delta in said] == [0, 1, 0]
+
+
 def test_a_client_of_functions_gets_a_function_call() -> None:
     wire = ChatEvents(ENVELOPE, calls_function=True)
     other = Chunk(tool_calls=(ToolCall(1, "b", "time", "{}"),))  # of which such a client cannot be told

@@ -24,6 +24,8 @@ _SAYS_NOTHING: dict[str, tuple[object, ...]] = {
     "verbosity": ("medium",),
     "service_tier": ("auto", "default"),
     "stop": ([],),
+    "reasoning_effort": ("none",),
+    "reasoning_tokens": (0,),
     "reasoning_summary": (False, "none", "omitted"),
 }
 

@@ -41,7 +41,7 @@ def _write(conversation: Conversation, refuse: Refuse) -> dict[str, Any]:
 
 
 def _asks_nothing(name: str, value: Any) -> bool:
-    return (name == "modalities" and value == ["text"]) or (name == "reasoning_tokens" and not value)
+    return (name, value) in (("modalities", ["text"]), ("reasoning_tokens", 0), ("reasoning_effort", "none"))
 
 
 def _prompt(conversation: Conversation) -> str:

@@ -25,7 +25,7 @@ class ChatEvents(StreamEvents):
     def __init__(self, envelope: Envelope, *, wants_usage: bool = False, calls_function: bool = False) -> None:
         self._calls_function = calls_function
         self._signatures: list[str] = []
-        self._begun_calls: set[int] = set()
+        self._calls: dict[int, int] = {}  # the numbers of those that have begun, from 0 as clients want them
         super().__init__(envelope, wants_usage=wants_usage)
 
     def _begin(self) -> bytes:
@@ -66,24 +66,21 @@ class ChatEvents(StreamEvents):
 
     def _function_call(self, calls: tuple[ToolCall, ...]) -> dict[str, Any]:
         """Return the fragment of the first call, the only one that such a client can be told of."""
-        begins = not self._begun_calls
+        begins = not self._calls
         if begins:
-            self._begun_calls.add(calls[0].index)
+            self._calls[calls[0].index] = 0
         name = {"name": calls[0].name or ""} if begins else {}
-        arguments = "".join([call.arguments for call in calls if call.index in self._begun_calls])
+        arguments = "".join([call.arguments for call in calls if call.index in self._calls])
         return {"function_call": {**name, "arguments": arguments}} if begins or arguments else {}
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
-        if call.index in self._begun_calls:  # some providers name it again in each fragment, and clients join the names
-            return {"index": call.index, "function": {"arguments": call.arguments}}
-        self._begun_calls.add(call.index)
-        id = call.id or self._made.call_id(call.index)
-        return {
-            "index": call.index,
-            "id": id,
-            "type": "function",
-            "function": {"name": call.name or "", "arguments": call.arguments},
-        }
+        """Return a fragment; the first one alone names its call, as clients join the names of all."""
+        number = self._calls.get(call.index)
+        if number is not None:
+            return {"index": number, "function": {"arguments": call.arguments}}
+        number = self._calls[call.index] = len(self._calls)
+        function = {"name": call.name or "", "arguments": call.arguments}
+        return {"index": number, "id": call.id or self._made.call_id(number), "type": "function", "function": function}
 
 
 def _choice(delta: dict[str, Any]) -> dict[str, Any]:
