@@ -3,6 +3,7 @@
     python -m bench [--quick] [--rounds 3] [--systems sidecar,nginx]     the table of streams
     python -m bench --scenario predict | embed [--quick] [--rounds 3] [--systems sidecar,nginx]     whole requests
     python -m bench --scenario tls     streams of a provider behind TLS
+    python -m bench --scenario doors     streams by OpenAI's and Anthropic's APIs
     python -m bench --scenario large | streams | workers | management | guardrails | v2 | runtimes |
         beside-runtimes | front-door | batching | start | memory    what grows with what
     python -m bench profile | profile-requests [--column before] | soak --minutes 30 | peers | render
@@ -21,6 +22,7 @@ from bench.report import page
 from bench.report.plot import plot
 from bench.report.table import comparison_table, ratios_table, requests_table, runs_of, systems_table
 from bench.runs import growth
+from bench.runs.doors import doors
 from bench.runs.front_door import front_door
 from bench.runs.memory import memory
 from bench.runs.profiles.profiling import profile
@@ -76,6 +78,17 @@ _TLS = (
     ("64 in bulk: KiB each", "bulk_kib"),
     ("failed streams", "errors"),
 )
+_DOORS = (
+    ("µs a chunk, paced", "paced_us"),
+    ("of predict", "paced_us_of_predict"),
+    ("bulk", "bulk_us"),
+    ("of predict", "bulk_us_of_predict"),
+    ("µs a stream of 1 chunk", "request_us"),
+    ("of predict", "request_us_of_predict"),
+    ("first chunk p50 ms", "first_ms"),
+    ("of predict", "first_ms_of_predict"),
+    ("failed streams", "errors"),
+)
 _BATCHING = (
     ("requests per CPU-second", "per_cpu_second"),
     ("µs of CPU a request", "us"),
@@ -103,6 +116,7 @@ GROWTH: dict[str, tuple[Callable[[int], growth.Rows], tuple[tuple[str, str], ...
         ),
     ),
     "tls": (tls, _TLS),
+    "doors": (doors, _DOORS),
     "batching": (batching, _BATCHING),
     "start": (growth.cold_start, (("seconds after the process's start", "seconds"),)),
     "memory": (

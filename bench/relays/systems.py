@@ -73,6 +73,7 @@ class Target:
     `body` holds PROMPT where the plan of a stream goes; `done` is in the last bytes of every whole response; `pid` is
     the root of the process tree that is measured (None for the provider, which is called directly). `headers` are
     further lines of each request's head, `load` is the module of the load generator. On `grpc_port` is V2 over gRPC.
+    `repeats_text` says that a stream's end repeats the text of all chunks.
     `asks` are whole requests by what they ask for (see whole_bodies.py), each made for `warm_up_seconds` unmeasured.
     """
 
@@ -86,6 +87,7 @@ class Target:
     grpc_port: int = 0
     asks: Mapping[str, Ask] = field(default_factory=dict)
     warm_up_seconds: float = 0.5
+    repeats_text: bool = False
 
     def body_for(self, plan: StreamPlan) -> str:
         """The request body for a stream of that plan."""
@@ -199,11 +201,11 @@ def sidecar_process(
     return started(command, cpus, place.folder / "sidecar.log", environment)
 
 
-def create_connector(client: httpx.Client, place: Place, blueprint: str = "openai-chat") -> str:
-    """The id of a connector of the blueprint that calls the provider."""
+def create_connector(client: httpx.Client, place: Place, blueprint: str = "openai-chat", path: str = "") -> str:
+    """The id of a connector of the blueprint that calls the provider, at paths that begin so."""
     document = json.loads((BLUEPRINTS / f"{blueprint}.json").read_text())["connector"]
-    document["parameters"]["endpoint"] = f"{place.scheme}://127.0.0.1:{place.provider}"
-    document["credential"] = {"openAI_key": "none"}
+    document["parameters"]["endpoint"] = f"{place.scheme}://127.0.0.1:{place.provider}{path}"
+    document["credential"] = dict.fromkeys(document["credential"], "none")
     document["client_config"] = {"max_connection": 10_000}
     created = client.post("/connectors/_create", json=document).raise_for_status().json()
     return str(created["connector_id"])

@@ -11,7 +11,7 @@ from bench.runs import scenarios
 from bench.runs.measuring import Metrics, begin_load, finish_load, measure, metrics, provider_counts, warm_up, watched
 from bench.runs.rounds import bench_place, medians, run_rounds, say
 from bench.runs.scenarios import Scenario
-from bench.traffic.provider import chunk_format
+from bench.traffic.stream_forms import OPENAI
 from bench.traffic.stream_plan import StreamPlan
 
 MODELS = 200
@@ -40,7 +40,7 @@ LARGE = (
 def _with_costs(scenario: Scenario, figures: Metrics) -> Metrics:
     """The metrics with the CPU per chunk in microseconds and per byte of the provider's in nanoseconds."""
     cpu, chunks = figures["cpu_seconds"], figures["chunks"]
-    size = len(chunk_format(scenario.stream.text) % (0, 0))
+    size = len(OPENAI.chunks(scenario.stream.text)[0] % (0, 0))
     return {**figures, "us_per_chunk": cpu * 1e6 / chunks, "ns_per_byte": cpu * 1e9 / (chunks * size)}
 
 

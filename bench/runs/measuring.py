@@ -99,6 +99,7 @@ def load_plan(target: Target, scenario: Scenario) -> LoadPlan:
         ramp=scenario.ramp,
         cancel_after=scenario.cancel_after,
         headers=target.headers,
+        repeats_text=target.repeats_text,
     )
 
 

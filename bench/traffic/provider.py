@@ -1,4 +1,4 @@
-"""The provider: responds to any POST with the OpenAI chat completion stream that its prompt plans (see stream_plan.py).
+"""The provider: responds to any POST with the stream that its prompt plans (stream_plan.py), in its path's form.
 
     python -m bench.traffic.provider PORT [TLS_PORT CERTIFICATE KEY]
 
@@ -24,36 +24,8 @@ import httptools
 import uvloop
 
 from bench.traffic.pacing import Pacer
-from bench.traffic.stream_plan import MARKER_LENGTH, StreamPlan, plan_in
-
-_HEAD = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
-    b"Transfer-Encoding: chunked\r\n\r\n"
-)
-_EVENT = (
-    b'data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench",'
-    b'"service_tier":"default","system_fingerprint":"fp_bench","choices":[%b]%b}\n\n'
-)
-_CHOICE = b'{"index":0,"delta":{%b},"logprobs":null,"finish_reason":%b}'
-_USAGE = b',"usage":{"prompt_tokens":9,"completion_tokens":200,"total_tokens":209}'
-
-
-def _http_chunk(data: bytes) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(data), data)
-
-
-def _event(delta: bytes, finish: bytes = b"null") -> bytes:
-    return _EVENT % (_CHOICE % (delta, finish), b"")
-
-
-_FIRST = _HEAD + _http_chunk(_event(b'"role":"assistant","content":"","refusal":null'))
-_LAST = _http_chunk(_event(b"", b'"stop"') + _EVENT % (b"", _USAGE) + b"data: [DONE]\n\n") + b"0\r\n\r\n"
-
-
-def chunk_format(text: int) -> bytes:
-    """A chunk to be filled in with its number and time: `chunk_format(30) % (number, ns)`."""
-    filled = _http_chunk(_event(b'"content":"' + b"~" * MARKER_LENGTH + b"x" * (text - MARKER_LENGTH) + b'"'))
-    return filled.replace(b"~" * MARKER_LENGTH, b"~%06dt%019d~")
+from bench.traffic.stream_forms import form_of
+from bench.traffic.stream_plan import StreamPlan, plan_in
 
 
 class Counts:
@@ -126,10 +98,11 @@ class Conversation(asyncio.Protocol):
 
     def _begin(self, plan: StreamPlan) -> None:
         self._plan = plan
-        self._chunk = chunk_format(plan.text)
+        self._form = form_of(self._url.decode("latin-1"))
+        self._chunks = self._form.chunks(plan.text)
         self._sent = 0
         self._counts.now["started"] += 1
-        self._write(_FIRST)
+        self._write(self._form.first())
         if not plan.every:
             self._send_all()
             return
@@ -164,7 +137,7 @@ class Conversation(asyncio.Protocol):
             self._finish()
 
     def _send_chunk(self, plan: StreamPlan) -> None:
-        data = self._chunk % (self._sent, monotonic_ns())
+        data = self._chunks[self._sent % len(self._chunks)] % (self._sent, monotonic_ns())
         if plan.piece:
             for at in range(0, len(data), plan.piece):
                 self._write(data[at : at + plan.piece])
@@ -176,7 +149,7 @@ class Conversation(asyncio.Protocol):
     def _finish(self) -> None:
         self._plan = None
         self._counts.now["finished"] += 1
-        self._write(_LAST)
+        self._write(self._form.last())
 
     def _write(self, data: bytes) -> None:
         """Writes straight to the socket; what the kernel does not accept now goes through the transport."""

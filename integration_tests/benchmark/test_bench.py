@@ -17,7 +17,8 @@ from bench.report.plot import plot
 from bench.runs.profiles.profiling import FILES, first_match, place_of_sample
 from bench.runs.rounds import Results, medians
 from bench.traffic.load import LoadPlan, measure
-from bench.traffic.provider import chunk_format, serving
+from bench.traffic.provider import serving
+from bench.traffic.stream_forms import ANTHROPIC, OPENAI, PADDED, StreamForm
 from bench.traffic.stream_plan import MARKER, StreamPlan, plan_in
 from integration_tests.support.fake_provider import Act, FakeProvider, Step
 
@@ -123,15 +124,22 @@ def test_a_plan_survives_its_way_through_a_prompt() -> None:
 
 
 @pytest.mark.parametrize("text", [28, 30, 1000])
-def test_a_chunk_holds_a_text_of_the_planned_length(text: int) -> None:
-    chunk = chunk_format(text) % (3, 17)
-    size, _, rest = chunk.partition(b"\r\n")
-    assert len(rest) == int(size, 16) + 2
-    content = json.loads(rest.strip().removeprefix(b"data: "))["choices"][0]["delta"]["content"]
-    assert len(content) == text
-    match = MARKER.match(content.encode())
-    assert match is not None
-    assert (int(match[1]), int(match[2])) == (3, 17)
+@pytest.mark.parametrize("form", [OPENAI, PADDED, ANTHROPIC], ids=["OpenAI", "padded", "Anthropic"])
+def test_a_chunk_holds_a_text_of_the_planned_length(form: StreamForm, text: int) -> None:
+    for chunk in form.chunks(text):
+        size, _, rest = (chunk % (3, 17)).partition(b"\r\n")
+        assert len(rest) == int(size, 16) + 2
+        payload = json.loads(rest.partition(b"data: ")[2])
+        content = payload["delta"]["text"] if form is ANTHROPIC else payload["choices"][0]["delta"]["content"]
+        assert len(content) == text
+        match = MARKER.match(content.encode())
+        assert match is not None
+        assert (int(match[1]), int(match[2])) == (3, 17)
+
+
+def test_the_padding_of_padded_events_changes() -> None:
+    paddings = [json.loads((chunk % (0, 0)).partition(b"data: ")[2])["obfuscation"] for chunk in PADDED.chunks(30)]
+    assert len(set(paddings)) == len(paddings) > 1
 
 
 def test_the_usage_of_a_process_tree_is_that_of_the_process_and_its_children() -> None:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
-from bench.traffic.provider import chunk_format
+from bench.traffic.stream_forms import OPENAI
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat
@@ -15,7 +15,7 @@ TIMES = 20_000
 
 def time_parts() -> Iterator[tuple[str, float]]:
     """Each step's name and its microseconds of CPU for one chunk, the mean of TIMES runs."""
-    raw = chunk_format(30) % (1, time.monotonic_ns())
+    raw = OPENAI.chunks(30)[0] % (1, time.monotonic_ns())
     event = raw.partition(b"\r\n")[2][:-2]
     body = ChunkedBody()
     framing = SSEFraming()

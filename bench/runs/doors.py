@@ -1,0 +1,113 @@
+"""What streams cost by the API that their client speaks, as multiples of `_predict/stream` on the same provider.
+
+Peers that speak OpenAI's API are measured beside, on the provider that speaks it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import httpx
+
+from bench.relays.processes import free_port
+from bench.relays.systems import Place, Target, create_connector, create_model, sidecar_process, wait_for
+from bench.runs import scenarios
+from bench.runs.measuring import Metrics, measure, warm_up
+from bench.runs.rounds import SYSTEMS, bench_place, medians, missing, say
+from bench.runs.scenarios import Scenario
+from bench.traffic.stream_forms import PADDED_PATH
+from bench.traffic.stream_plan import StreamPlan
+
+PEERS = ("tensorzero", "litellm")
+
+_PACED = replace(scenarios.PACED, stream=StreamPlan(100, scenarios.TOKEN_SECONDS), connections=100, streams=100)
+_BULK = replace(scenarios.BULK, seconds=3)
+_SHORT = Scenario("request", StreamPlan(1), 16, seconds=2)  # a chunk a stream: what is left is the request
+_PREDICT = "_predict/stream"
+_MESSAGES = '"messages":[{"role":"user","content":"PROMPT"}]'
+_CHAT = '{"model":"%s","stream":true,' + _MESSAGES + "}"
+_CLAUDE = '{"model":"%s","stream":true,"max_tokens":1024,' + _MESSAGES + "}"
+_RESPONSE = '{"model":"%s","stream":true,"input":"PROMPT"}'
+
+# The providers by the blueprint of a connector to each, and the path at which its streams stand.
+_PROVIDERS = {
+    "OpenAI": ("openai-chat", ""),
+    "OpenAI, padded": ("openai-chat", PADDED_PATH),
+    "Anthropic": ("anthropic-messages", ""),
+}
+
+Rows = list[tuple[str, Metrics]]
+_Runs = dict[tuple[str, str], list[Metrics]]  # by provider and way in
+
+
+def doors(rounds: int) -> Rows:
+    """CPU of a chunk at a model's pace and in bulk, and of a stream of one chunk; time to the first chunk."""
+    runs_of: _Runs = {}
+    with bench_place() as place:
+        for number in range(rounds):
+            say(f"round {number + 1} of {rounds}: doors")
+            with _sidecar(place) as ways:
+                for way, target in ways.items():
+                    runs_of.setdefault(way, []).append(_measure(place, target))
+            for name in PEERS:
+                if reason := missing(name):
+                    say(reason)
+                    continue
+                with SYSTEMS[name](place) as target:
+                    runs_of.setdefault(("OpenAI", name), []).append(_measure(place, target))
+    return compared({way: medians(runs) for way, runs in runs_of.items()})
+
+
+def compared(figures: Mapping[tuple[str, str], Metrics]) -> Rows:
+    """The rows, with their costs and times as multiples of those of `_predict/stream` on the same provider."""
+    rows = []
+    for (provider, way), own in figures.items():
+        base = figures.get((provider, _PREDICT), {})
+        ratios = {f"{name}_of_predict": own[name] / base[name] for name in own if way != _PREDICT and base.get(name)}
+        rows.append((f"{way}, {provider}", {**own, **ratios}))
+    return rows
+
+
+def _measure(place: Place, target: Target) -> Metrics:
+    warm_up(target)
+    first, short, paced, bulk = (
+        measure(target, load, place.provider) for load in (scenarios.FIRST, _SHORT, _PACED, _BULK)
+    )
+    return {
+        "first_ms": first["first_ms_p50"],
+        **{f"{load}_us": of["cpu_seconds"] * 1e6 / of["chunks"] for load, of in _named(short, paced, bulk)},
+        "errors": sum(of["errors"] for of in (first, short, paced, bulk)),
+    }
+
+
+def _named(*figures: Metrics) -> Sequence[tuple[str, Metrics]]:
+    return list(zip(("request", "paced", "bulk"), figures, strict=True))
+
+
+@contextmanager
+def _sidecar(place: Place) -> Iterator[dict[tuple[str, str], Target]]:
+    port = free_port()
+    with sidecar_process(place, place.cpus.relay, port) as process:
+        wait_for(f"http://127.0.0.1:{port}/_health/ready", place.folder / "sidecar.log", process)
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}/_plugins/_ml", timeout=30) as client:
+            ids = {
+                provider: create_model(client, create_connector(client, place, blueprint, path))
+                for provider, (blueprint, path) in _PROVIDERS.items()
+            }
+        yield {
+            (provider, way): target
+            for provider, model_id in ids.items()
+            for way, target in _ways(port, process.pid, model_id).items()
+            if provider != "OpenAI, padded" or way in (_PREDICT, "/v1/chat/completions")
+        }
+
+
+def _ways(port: int, pid: int, model_id: str) -> dict[str, Target]:
+    """The ways in to a model."""
+    predict, body = f"/_plugins/_ml/models/{model_id}/_predict/stream", f'{{"parameters":{{{_MESSAGES}}}}}'
+    return {
+        _PREDICT: Target(port, predict, body, '"is_last":true', pid),
+        "/v1/chat/completions": Target(port, "/v1/chat/completions", _CHAT % model_id, "[DONE]", pid),
+        "/v1/messages": Target(port, "/v1/messages", _CLAUDE % model_id, "message_stop", pid),
+        "/v1/responses": Target(port, "/v1/responses", _RESPONSE % model_id, '"total_tokens"', pid, repeats_text=True),
+    }
