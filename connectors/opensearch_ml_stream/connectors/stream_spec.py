@@ -55,8 +55,9 @@ class Enable:
             if not isinstance(inner, Mapping):
                 raise InvalidRequest(f"The member [{name}] of the request body must be an object to be streamed")
             changed[name] = {**inner, **values}
-        kept = {name: value for name, value in changed.items() if name not in self.drop}
-        return {**kept, **self.body}
+        for name in self.drop:
+            changed.pop(name, None)
+        return changed | self.body
 
 
 def _enable_url(replacements: tuple[tuple[str, str], ...], url: str) -> str:
@@ -115,6 +116,12 @@ class StreamSpec:
     def __post_init__(self) -> None:
         fast, plain = partial(FastPathDecoder, self.reader), partial(_plain_decoder, self.framing, self.reader)
         object.__setattr__(self, "decoder", fast if self.has_fast_path else plain)
+
+    def decoder_with(self, wrap: Callable[[EventReader], EventReader]) -> StreamDecoder:
+        """Return a new decoder for one stream with `wrap` around its reader; see `FastPathDecoder`."""
+        if self.has_fast_path:
+            return FastPathDecoder(self.reader, wrap)
+        return Decoder(self.framing(), wrap(self.reader()))
 
 
 def _plain_decoder(framing: Callable[[], Framing], reader: Callable[[], EventReader]) -> Decoder:

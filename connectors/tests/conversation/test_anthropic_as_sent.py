@@ -3,7 +3,6 @@
 import json
 from base64 import b64decode
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -16,8 +15,7 @@ from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages im
     BEDROCK_MESSAGES,
 )
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
-from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.eventstream_frames import METRICS, event, exception, invoke_chunk
@@ -38,10 +36,10 @@ def text(words: str, index: int = 0) -> dict[str, Any]:
     return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": words}}
 
 
-def decoder(preset: str = MESSAGES, dialect: Dialect = ANTHROPIC_MESSAGES) -> Decoder | FastPathDecoder:
+def decoder(preset: str = MESSAGES, dialect: Dialect = ANTHROPIC_MESSAGES) -> StreamDecoder:
     spec, as_sent = SHIPPED.presets[preset], dialect.as_sent
     assert as_sent is not None
-    return replace(spec, reader=lambda: as_sent(spec.reader())).decoder()
+    return spec.decoder_with(as_sent)
 
 
 def restored(chunks: list[Chunk]) -> Iterator[dict[str, Any]]:

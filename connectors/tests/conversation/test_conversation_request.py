@@ -131,7 +131,7 @@ def test_a_client_of_the_same_dialect_is_not_read_and_what_is_unknown_in_it_goes
 
 def test_a_dialect_adapts_a_copy_of_what_its_client_sent() -> None:
     def adapt(body: dict[str, Any], refuse: Refuse) -> dict[str, Any]:
-        body["messages"][0]["content"] = "changed"
+        body["messages"] = [{"role": "user", "content": "changed"}]
         return body
 
     body: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}

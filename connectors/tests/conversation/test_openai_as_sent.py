@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_CHAT, OPENAI_COMPLETIONS, OPENAI_RESPONSES
-from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader
+from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, StreamDecoder
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
@@ -42,11 +41,10 @@ def as_sent(preset: str) -> EventReader:
     return wrap(SHIPPED.presets[preset].reader())
 
 
-def decoder_as_sent(preset: str) -> Decoder | FastPathDecoder:
-    spec = SHIPPED.presets[preset]
-    if spec.has_fast_path:
-        return FastPathDecoder(lambda: as_sent(preset))
-    return Decoder(spec.framing(), as_sent(preset))
+def decoder_as_sent(preset: str) -> StreamDecoder:
+    wrap = SHIPPED.dialects[preset].as_sent
+    assert wrap is not None
+    return SHIPPED.presets[preset].decoder_with(wrap)
 
 
 def sent(data: bytes) -> Iterator[dict[str, Any]]:
@@ -162,7 +160,6 @@ def test_the_text_of_a_first_event_is_in_its_chunk_too() -> None:
     "event",
     [
         delta("a", outside=',"usage":{"prompt_tokens":1}'),
-        delta("a", outside=',"obfuscation":"x8"'),
         delta("a", ',"reasoning_content":"b"'),
         delta("a", ',"annotations":[{"type":"url_citation"}]'),
         delta("a").replace(b'"logprobs":null', b'"logprobs":{"content":[]}'),
@@ -185,6 +182,7 @@ def test_an_event_that_says_more_than_text_is_given_as_it_was_sent(event: bytes)
         delta("a", ',"role":"assistant"'),
         delta("a", ',"reasoning_content":null,"tool_calls":[]'),
         delta("a").replace(b'"id":"c1","created":1', b'"id":"c2","created":2'),
+        delta("a", outside=',"obfuscation":"x8"'),
     ],
 )
 def test_what_says_nothing_new_is_left_out(event: bytes) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, Dialect, Refuse, as_it_is
+from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, Dialect, Refuse
 from opensearch_ml_stream.connectors.conversation.joined_turns import CannotBeTold
 from opensearch_ml_stream.connectors.conversation.template_members import NotGiven, TemplateMembers
 from opensearch_ml_stream.connectors.conversation.template_parameters import TemplateParameters
@@ -105,7 +105,7 @@ def written_body(client: ClientRequest, dialect: Dialect, refuse: Refusing) -> d
     for path in map(_without_places, refuse.drop):
         if path not in dialect.turns:  # which can be dropped in part only, by a dialect that cannot say all of them
             body = _dropped(body, path.split("."))
-    return body if dialect.adapt is as_it_is else dialect.adapt(_copied(body), refuse)
+    return dialect.adapt(body, refuse)
 
 
 def _without_places(path: str) -> str:
@@ -128,9 +128,3 @@ def _dropped(value: Any, path: list[str]) -> Any:
     if len(path) == 1:
         return {name: member for name, member in value.items() if name != path[0]}
     return {**value, path[0]: _dropped(value[path[0]], path[1:])}
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _copied(member) for name, member in value.items()}
-    return [_copied(element) for element in value] if isinstance(value, list) else value

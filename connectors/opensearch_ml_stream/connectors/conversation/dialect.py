@@ -47,7 +47,7 @@ class Dialect:
 
     `write` returns the members of the request's body: the conversation, its tools and options, but neither the model
     nor what turns streaming on. `adapt` makes what this provider takes of a body of a client that speaks the same
-    dialect, which it may change.
+    dialect: it may change the body, but nothing in its members.
 
     `turns` are paths of members (names joined by dots) that hold what is said; a template's own text there comes first,
     and does not replace what the client says. `instead_of` names, for a member that is written, those of the template

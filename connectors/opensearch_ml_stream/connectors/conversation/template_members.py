@@ -178,6 +178,8 @@ def _is_place(node: Node) -> bool:
 
 
 def _has(written: Any, path: str) -> bool:
+    if "." not in path:
+        return path in written
     for name in path.split("."):
         if not isinstance(written, Mapping) or name not in written:
             return False

@@ -8,6 +8,8 @@ path, the full decoder: framing, JSON parser, provider.
 Both paths give the same chunks, and a property test holds them to it, because:
 
 - to learn a frame, another text is put into it, and the full decoder must return exactly that text;
+- a padding at the end of an event, which differs from event to event, is no part of the frame, and another one is put
+  into that event too;
 - what is cut out must be the content of a valid JSON string in valid UTF-8;
 - only specs in which a text-only difference changes nothing else (usage, model, finish reason) have a fast path
   (`StreamSpec.has_fast_path`).
@@ -33,8 +35,12 @@ MAX_FRAME_BYTES = 16 * 1024  # it is looked for in every read
 LONG_READ_BYTES = 2048
 EVENTS_TO_LEARN_FROM = 3
 
-_PROBE = "~probe~"
+_PROBE = b"~probe~"
 _EVENT_BOUNDARY = b"\n\n"
+_END_OF_OBJECT = b"}\n\n"
+
+# The last member of OpenAI's events and of Mistral's: a text of any length, so that the sizes of packets tell nothing.
+_PADDING = re.compile(rb'(,"(?:obfuscation|p)":")[^"\\\x00-\x1f]*"(?=}\n\n)')
 
 _PLAIN = rb'[^"\\\x00-\x1f]'
 _SURROGATES = rb"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -48,22 +54,30 @@ _ORDINARY = bytes(code for code in range(0x20, 0x7F) if code not in b'"\\')
 
 
 class FastPathDecoder:
-    """Decoder of one SSE stream that skips parsing where events repeat; its contract and results are Decoder's."""
+    """Decoder of one SSE stream that skips parsing where events repeat; its contract and results are Decoder's.
+
+    `wrap` may be put around the reader: it tells events of text alone from others whatever their texts are.
+    """
 
     __slots__ = (
-        "_at_event_boundary", "_fast_chunk_count", "_framing", "_has_split_long_read", "_learn_attempts",
-        "_new_reader", "_prefix", "_prefix_length", "_slow_path", "_suffix", "_suffix_length", "is_ending", "outcome",
+        "_after_text", "_at_event_boundary", "_fast_chunk_count", "_framing", "_has_split_long_read", "_is_padded",
+        "_learn_attempts", "_new_reader", "_prefix", "_prefix_length", "_slow_path", "_suffix", "_suffix_length",
+        "is_ending", "outcome",
     )  # fmt: skip
 
-    def __init__(self, new_reader: Callable[[], EventReader]) -> None:
+    def __init__(
+        self, new_reader: Callable[[], EventReader], wrap: Callable[[EventReader], EventReader] | None = None
+    ) -> None:
         self._framing = SSEFraming()
         self._new_reader = new_reader
-        self._slow_path = Decoder(self._framing, new_reader())
+        self._slow_path = Decoder(self._framing, new_reader() if wrap is None else wrap(new_reader()))
         self._learn_attempts = 0
         self._has_split_long_read = False
         self._at_event_boundary = True  # the bytes so far end where an event ends
         self._prefix = b""  # the frame: the bytes of an event before and after its text, empty before one is learned
         self._suffix = b""
+        self._after_text = b""  # as much of the suffix as comes before a padding
+        self._is_padded = False
         self._prefix_length = 0
         self._suffix_length = 0
         self._fast_chunk_count = 0
@@ -83,12 +97,13 @@ class FastPathDecoder:
     def feed(self, data: bytes) -> Chunks:
         """Return the chunks of the events that end within `data`: a TextRun where all of them are text alone."""
         if self._prefix and self.outcome is None:
-            if self._at_event_boundary and data.startswith(self._prefix) and data.endswith(self._suffix):
-                text = data[self._prefix_length : -self._suffix_length]
+            plain = _PADDING.sub(b"", data) if self._is_padded else data
+            if self._at_event_boundary and plain.startswith(self._prefix) and plain.endswith(self._suffix):
+                text = plain[self._prefix_length : -self._suffix_length]
                 if text and not text.translate(None, _ORDINARY):  # one event of ordinary text, as nearly all reads are
                     self._fast_chunk_count += 1
                     return TextRun(text)
-                run = self._cut_texts(data)
+                run = self._cut_texts(plain)
                 if run is not None:
                     return run
             elif len(data) > 2 * (self._prefix_length + self._suffix_length):
@@ -125,11 +140,14 @@ class FastPathDecoder:
             if boundary < 0:
                 return self._feed_slow_path(data)
             start = boundary + len(_EVENT_BOUNDARY)
-        end = data.rfind(self._suffix) + len(self._suffix)
-        if not data.startswith(self._prefix, start) or end <= start:
+        last = data.rfind(self._after_text, start, data.rfind(_EVENT_BOUNDARY) + len(_EVENT_BOUNDARY))
+        if not data.startswith(self._prefix, start) or last < 0:
             return self._feed_slow_path(data)
+        end = data.find(_EVENT_BOUNDARY, last) + len(_EVENT_BOUNDARY)
         head = self._feed_slow_path(data[:start]) if start else []
-        run = self._cut_texts(data[start:end]) if self._at_event_boundary and self.outcome is None else None
+        run = None
+        if self._at_event_boundary and self.outcome is None:
+            run = self._cut_texts(_PADDING.sub(b"", data[start:end]) if self._is_padded else data[start:end])
         if run is None:
             return _join([head, self._feed_slow_path(data[start:])])
         return _join([head, run, self._feed_slow_path(data[end:]) if end < len(data) else []])
@@ -145,21 +163,24 @@ class FastPathDecoder:
 
     def _learn(self, data: bytes, chunk: Chunk) -> None:
         """Learn the frame of the last whole event of `data`, if `chunk` is its text and nothing else."""
+        if chunk != (chunk[0], "", (), (), "", b""):
+            return
         end = data.rfind(_EVENT_BOUNDARY)
         start = data.rfind(_EVENT_BOUNDARY, 0, end)
         event = data[start + len(_EVENT_BOUNDARY) if start >= 0 else 0 : end + len(_EVENT_BOUNDARY)]
-        text = orjson.dumps(chunk.text)
-        if chunk != Chunk(chunk.text) or event.count(text) != 1 or self._is_of_frame(event):
+        text, padding, plain = orjson.dumps(chunk.text), _PADDING.search(event), _PADDING.sub(b"", event)
+        if plain.count(text) != 1 or self._is_of_frame(plain):
             return
-        if len(event) - len(text) > MAX_FRAME_BYTES:
+        if len(plain) - len(text) > MAX_FRAME_BYTES:
             return
         self._learn_attempts += 1
-        before, after = event.split(text)
-        prefix, suffix = before + b'"', b'"' + after
-        probe, data = Decoder(SSEFraming(), self._new_reader()), prefix + _PROBE.encode() + suffix
-        # Twice, since a reader may take the first event of a stream, whatever it is, for more than its text.
-        if (probe.feed(data) == [Chunk(_PROBE)] or probe.feed(data) == [Chunk(_PROBE)]) and probe.outcome is None:
-            self._prefix, self._suffix = prefix, suffix
+        before, after = plain.split(text)
+        prefix, suffix, after_text, end = before + b'"', b'"' + after, b'"' + after, b""
+        if padding is not None:
+            after_text, end = suffix.removesuffix(_END_OF_OBJECT) + padding[1], _PROBE + b'"' + _END_OF_OBJECT
+        probe = Decoder(SSEFraming(), self._new_reader())
+        if probe.feed(prefix + _PROBE + after_text + end) == [Chunk(_PROBE.decode())] and probe.outcome is None:
+            self._prefix, self._suffix, self._after_text, self._is_padded = prefix, suffix, after_text, bool(end)
             self._prefix_length, self._suffix_length = len(prefix), len(suffix)
 
     def _is_of_frame(self, event: bytes) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from uuid import uuid4
+from secrets import token_hex
 
 from starlette.types import ASGIApp
 
@@ -18,7 +18,7 @@ from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import AtPa
 @asynccontextmanager
 async def open_anthropic_api(core: Core) -> AsyncIterator[Contribution]:
     """Contribute the routes."""
-    door = MessagesDoor(lambda: uuid4().hex)
+    door = MessagesDoor(lambda: token_hex(16))
     messages = ConversationEndpoint(door, core.conversations, core.in_flight, core.gate)
     counts = TokenCounts(core.conversations.names, core.models, core.calls)
     endpoints: dict[str, ASGIApp] = {

@@ -1,7 +1,7 @@
 """What a conversation asks of one model: the request to its provider, how it streams, what a whole answer says."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -9,7 +9,7 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
-from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome, StreamDecoder
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import error_in
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
@@ -17,18 +17,26 @@ from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
 from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 
-StreamCall = tuple[ProviderRequest, Streaming, Sequence[str]]
-"""The request of a stream, how its response streams, and hints for the caller."""
+StreamCall = tuple[ProviderRequest, Callable[[], StreamDecoder], Sequence[str]]
+"""The request of a stream, what makes the decoder of its response, and hints for the caller."""
+
+Redact = Callable[[bytes], bytes]
 
 
-class _Redacted:
-    """A reader whose events, where they go on as they were sent, have no credential in them."""
+class _AsSent:
+    """A reader of events that go on as they were sent, without a credential in them.
 
-    __slots__ = ("_read", "_redact", "end_of_input")
+    The first event of a stream says nothing yet, but that one has begun: it comes with the second, as one write to the
+    client, or not at all if the stream fails there.
+    """
 
-    def __init__(self, reader: EventReader, redact: Callable[[bytes], bytes]) -> None:
+    __slots__ = ("_first", "_has_begun", "_read", "_redact", "end_of_input")
+
+    def __init__(self, reader: EventReader, redact: Redact) -> None:
         self._read = reader.read
         self._redact = redact
+        self._first: list[Chunk] = []
+        self._has_begun = False
         self.end_of_input = reader.end_of_input
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
@@ -36,9 +44,24 @@ class _Redacted:
         before = len(chunks)
         outcome = self._read(event, chunks)
         for place in range(before, len(chunks)):
-            if chunks[place].event:
-                chunks[place] = chunks[place]._replace(event=self._redact(chunks[place].event))
+            if sent := chunks[place].event:
+                redacted = self._redact(sent)
+                if redacted is not sent:
+                    chunks[place] = chunks[place]._replace(event=redacted)
+        if self._first:
+            if not isinstance(outcome, UpstreamError):
+                chunks[before:before] = self._first
+            self._first = []
+        elif not self._has_begun and outcome is None and _says_nothing(chunks[before:]):
+            self._first = chunks[before:]
+            del chunks[before:]
+        self._has_begun = True
         return outcome
+
+
+def _says_nothing(chunks: list[Chunk]) -> bool:
+    """Return whether all that there is to say of an event is that it was sent."""
+    return len(chunks) == 1 and chunks[0][:-1] == ("", "", (), (), "")
 
 
 def speaks_as(model: CompiledModel, client: ClientRequest) -> bool:
@@ -49,14 +72,16 @@ def speaks_as(model: CompiledModel, client: ClientRequest) -> bool:
 def stream_request(client: ClientRequest, model: CompiledModel) -> StreamCall:
     """Return the request of a stream. InvalidRequest for what the model's provider, or its template, cannot say."""
     streaming: Streaming = model.spec({})
-    request = model.render_conversation(client, is_streamed=True)
-    if not isinstance(streaming, StreamSpec) or not speaks_as(model, client) or model.guardrails.output is not None:
-        return request, streaming, ()
-    as_sent = model.dialect.as_sent if model.dialect is not None else None
-    if as_sent is None:
-        return request, streaming, ()
-    inner, redact = streaming.reader, model.redactor.body
-    return request, replace(streaming, reader=lambda: _Redacted(as_sent(inner()), redact)), ()
+    request, dialect = model.render_conversation(client, is_streamed=True), model.dialect
+    if dialect is None or dialect.as_sent is None or dialect.name != client.dialect:
+        return request, streaming.decoder, ()
+    if not isinstance(streaming, StreamSpec) or model.guardrails.output is not None:
+        return request, streaming.decoder, ()
+    return request, partial(streaming.decoder_with, partial(_as_sent, dialect.as_sent, model.redactor.body)), ()
+
+
+def _as_sent(wrap: Callable[[EventReader], EventReader], redact: Redact, reader: EventReader) -> EventReader:
+    return _AsSent(wrap(reader), redact)
 
 
 def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderRequest:

@@ -119,12 +119,12 @@ class Predictor:
 
         If another may answer in its place, wait for its first chunk, and have the response say which model it was.
         """
-        request, streaming, warnings = make(model)
+        request, new_decoder, warnings = make(model)
         charge = await self.admit(held, observed, model, request)
         bodies = None if further is None else partial(self._further_body, model.model_id, further)
         response = await held.enter_async_context(self._calls.open(model, request, bodies))
         await check_status(response, model)
-        stream = ProviderStream(response, streaming.decoder(), model.redactor, charge, model.providers)
+        stream = ProviderStream(response, new_decoder(), model.redactor, charge, model.providers)
         stream.warnings = warnings
         if has_fallbacks:
             stream.answered_by = model.model_id
@@ -296,4 +296,4 @@ def _of_parameters(parameters: Mapping[str, str], action_type: str | None, model
     action, streaming = model.action(action_type), model.spec(parameters, action_type)
     model.check_input(RemoteInput(parameters))
     request = action.render(parameters, streaming)
-    return request, streaming, model.warnings(parameters, action_type)
+    return request, streaming.decoder, model.warnings(parameters, action_type)

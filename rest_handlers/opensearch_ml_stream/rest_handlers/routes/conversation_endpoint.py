@@ -19,8 +19,16 @@ from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.direct_exchange import HEAD_MEMO
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
-from opensearch_ml_stream.rest_handlers.http.requests import content_coding, json_body, read_body, whole_body
+from opensearch_ml_stream.rest_handlers.http.requests import (
+    content_coding,
+    header,
+    is_json,
+    json_body,
+    read_body,
+    whole_body,
+)
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream, relay
 from opensearch_ml_stream.rest_handlers.routes.prediction_responses import send_prediction
@@ -121,13 +129,17 @@ class ConversationEndpoint:
         self, scope: Scope, receive: Receive, response: InFlightResponse, reservation: BodyReservation
     ) -> bytes:
         self._in_flight.check_room()
+        memo: dict[Any, bool] = scope.get(HEAD_MEMO, {})
+        is_plain = memo.get(self)
+        if is_plain is None:
+            is_plain = memo[self] = is_json(header(scope, b"content-type")) and not content_coding(scope)
         direct = response.direct
         if direct is None or (body := direct.take_body(reservation)) is None:
             body = await read_body(scope, receive, reservation)
             self._in_flight.check_room()
-        else:
+        elif not is_plain or len(body) > reservation.max_body_size:
             body = whole_body(body, content_coding(scope), reservation)
-        return json_body(scope, body)
+        return body if is_plain else json_body(scope, body)
 
     def _work(self, response: InFlightResponse, caller: Caller, asked: Asked) -> Awaitable[None]:
         if response.wire is not None:
@@ -145,7 +157,7 @@ class AtPaths:
         self._at = at
         self._router = router
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Handle a request."""
         application = self._at.get(scope["path"], self._router) if scope["type"] == "http" else self._router
-        await application(scope, receive, send)
+        return application(scope, receive, send)  # no frame of its own, through which all of a stream would go

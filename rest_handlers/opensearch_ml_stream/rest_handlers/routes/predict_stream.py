@@ -6,6 +6,7 @@ From then on, the response is a stream of whole objects that ends with exactly o
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from starlette.requests import ClientDisconnect, Request
@@ -16,7 +17,7 @@ from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
-from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH, Paths
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH, ErrorForm, Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.direct_exchange import HEAD_MEMO
@@ -125,6 +126,14 @@ RelayIfElsewhere = Callable[[Scope, Receive, Send, str], Awaitable[bool]]
 """Sends the request for a model on to where the model runs, and returns True, unless it runs here."""
 
 
+@dataclass(frozen=True, slots=True)
+class _OtherHead:
+    """The head of a request for the router that no browser's rule stops; see `PredictHead`."""
+
+    any_host: bool
+    error_form: ErrorForm | None
+
+
 class PredictStream:
     """The ASGI application: every prediction here, every other path to `router`; `policy` holds for all.
 
@@ -156,27 +165,40 @@ class PredictStream:
             await self._router(scope, receive, send)
             return
         any_host = self._gate.asks_for_login
-        memo: dict[Any, PredictHead] = scope.get(HEAD_MEMO, {})
+        memo: dict[Any, PredictHead | _OtherHead] = scope.get(HEAD_MEMO, {})
         head = memo.get(self)
         if head is None or head.any_host is not any_host:
-            if (form := self._paths.error_form(scope["path"])) is not None:
-                scope[ERROR_FORM] = form
-            if (early := self._early_response(scope, any_host=any_host)) is not None:
-                await early(scope, receive, send)
-                return
-            if (head := read_head(scope, any_host=any_host)) is None:
-                await self._router(scope, receive, send)
-                return
-            if scope["method"] != "POST":
-                await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
+            if (head := await self._look_at(scope, receive, send, any_host=any_host)) is None:
                 return
             if not is_of_listed_page(scope):
                 memo[self] = head
+        if isinstance(head, _OtherHead):
+            if head.error_form is not None:
+                scope[ERROR_FORM] = head.error_form
+            await self._router(scope, receive, send)
+            return
         if self._relay_if_elsewhere is not None and await self._relay_if_elsewhere(scope, receive, send, head.model_id):
             return
         if (begun := await self._begin(scope, receive, send, head)) is not None:
             response, work = begun
             await response.run(work)
+
+    async def _look_at(
+        self, scope: Scope, receive: Receive, send: Send, *, any_host: bool
+    ) -> PredictHead | _OtherHead | None:
+        """Return the head of a request, None if the request has been refused by it, or was a browser's preflight."""
+        form = self._paths.error_form(scope["path"])
+        if form is not None:
+            scope[ERROR_FORM] = form
+        if (early := self._early_response(scope, any_host=any_host)) is not None:
+            await early(scope, receive, send)
+            return None
+        if (head := read_head(scope, any_host=any_host)) is None:
+            return _OtherHead(any_host, form)
+        if scope["method"] != "POST":
+            await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
+            return None
+        return head
 
     def _early_response(self, scope: Scope, *, any_host: bool) -> Response | None:
         """Return the response to a browser that is refused, or asks beforehand; None for all other requests."""

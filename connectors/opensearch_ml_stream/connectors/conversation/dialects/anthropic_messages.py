@@ -351,6 +351,8 @@ class AsSent:
 
 def _as_one(chunks: list[Chunk], event: bytes) -> Chunk:
     """Return the chunks of one event as one."""
+    if not chunks:
+        return Chunk(event=event)
     return Chunk(
         "".join(chunk.text for chunk in chunks),
         "".join(chunk.reasoning for chunk in chunks),

@@ -14,8 +14,9 @@ from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome
 from opensearch_ml_stream.connectors.errors import UpstreamError
 
-# The members that say of which response an event is, not what is in it. Some servers write them anew in each event.
-_ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint"})
+# The members that say of which response an event is, not what is in it. Some servers write them anew in each event, and
+# some a padding, for the way from there to here.
+_ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint", "obfuscation", "p"})
 _ABSENT: tuple[Any, ...] = (None, "", [], {})
 
 
@@ -30,11 +31,13 @@ class AllAsSent:
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's chunk."""
         own: list[Chunk] = []
-        outcome = self._inner.read(event, own)
-        if isinstance(outcome, UpstreamError) or event.data.strip() == b"[DONE]":
+        outcome, data = self._inner.read(event, own), event.data.strip()
+        if isinstance(outcome, UpstreamError) or data == b"[DONE]":
             chunks += own
+        elif outcome is not None and not own:  # that it ends, and what follows
+            chunks.append(_with_event(data, own))
         else:
-            chunks += self._as_sent(event.data, own)
+            chunks += self._as_sent(data, own)
         return outcome
 
     def end_of_input(self) -> Outcome:
@@ -71,38 +74,39 @@ class ChoicesAsSent(AllAsSent):
 
     def _is_text(self, payload: dict[str, Any], choices: list[dict[str, Any]]) -> bool:
         """Return whether an event says nothing, or nothing but a piece of text that choice 0 goes on with."""
-        if any(_is_news(name, value, self._first) for name, value in payload.items() if name != "choices"):
-            return False
-        if len(choices) != 1:
-            return not choices
-        choice = choices[0]
-        if any(
-            _is_news(name, value, self._choice) for name, value in choice.items() if name not in ("index", self._text)
-        ):
-            return False
-        if choice.get("index"):
-            return False
+        first = self._first
+        for name, value in payload.items():
+            if value is None or name == "choices" or name in _ENVELOPE:
+                continue
+            if name not in first or value != first[name]:
+                return False
+        return self._is_text_choice(choices[0]) if len(choices) == 1 else not choices
+
+    def _is_text_choice(self, choice: dict[str, Any]) -> bool:
+        first = self._choice
+        for name, value in choice.items():
+            if name == self._text or (not value and (value is None or name == "index")):
+                continue
+            if name in ("index", "finish_reason") or name not in first or value != first[name]:
+                return False
         text = choice.get(self._text)
         if not isinstance(text, dict):
             return text is None or isinstance(text, str)
-        role = (self._choice.get(self._text) or {}).get("role")
-        return all(
-            value in _ABSENT or (name == "content" and isinstance(value, str)) or (name == "role" and value == role)
-            for name, value in text.items()
-        )
-
-
-def _is_news(name: str, value: Any, first: dict[str, Any]) -> bool:
-    if value is None or name in _ENVELOPE:
-        return False
-    return name == "finish_reason" or name not in first or value != first[name]
+        for name, value in text.items():
+            if (name == "content" and isinstance(value, str)) or value in _ABSENT:
+                continue
+            if name != "role" or value != (first.get(self._text) or {}).get("role"):
+                return False
+        return True
 
 
 def _with_event(data: bytes, own: list[Chunk]) -> Chunk:
     """Return one chunk of all that was read in an event; line ends, which JSON has between values only, are spaces."""
-    event = data.strip().replace(b"\n", b" ")
+    event = data.replace(b"\n", b" ")
+    if not own:
+        return Chunk(event=event)
     if len(own) == 1:
-        return own[0]._replace(event=event)
+        return Chunk(*own[0][:-1], event)
     return Chunk(
         "".join(chunk.text for chunk in own),
         "".join(chunk.reasoning for chunk in own),

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Any
-from uuid import uuid4
 
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_CHAT, OPENAI_COMPLETIONS, ClientRequest
@@ -81,10 +81,9 @@ class ChatDoor:
 
     def read(self, body: dict[str, Any]) -> ChatAsked:
         """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
-        Members(body).need("messages", list)
-        read = _read_door(body)
+        read = _read_door(body, needs_messages=True)
         request = ClientRequest(OPENAI_CHAT, read.body, read_chat_request)
-        envelope = Envelope(f"chatcmpl-{uuid4().hex}", self.clock() // 1000, read.model)
+        envelope = Envelope(f"chatcmpl-{token_hex(16)}", self.clock() // 1000, read.model)
         return ChatAsked(read.model, read.is_stream, request, envelope, read.wants_usage)
 
 
@@ -98,7 +97,7 @@ class CompletionsDoor:
         """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
         read = _read_door(body)
         request = ClientRequest(OPENAI_COMPLETIONS, read.body, read_completions_request)
-        envelope = Envelope(f"cmpl-{uuid4().hex}", self.clock() // 1000, read.model)
+        envelope = Envelope(f"cmpl-{token_hex(16)}", self.clock() // 1000, read.model)
         return CompletionsAsked(read.model, read.is_stream, request, envelope, read.wants_usage)
 
 
@@ -112,17 +111,21 @@ class _Read:
     body: dict[str, Any]
 
 
-def _read_door(body: dict[str, Any]) -> _Read:
+def _read_door(body: dict[str, Any], *, needs_messages: bool = False) -> _Read:
     members = Members(body)
+    if needs_messages:
+        members.need("messages", list)
     model = members.need_name("model")
     is_stream = members.take("stream", bool) or False
     options = members.take("stream_options", dict)
     if options is not None and not is_stream:
         raise InvalidRequest("stream_options must be left out where stream is not true")
-    of_stream = Members(options or {}, "stream_options")
+    rest = {name: value for name, value in body.items() if name not in ("model", "stream", "stream_options")}
+    if options is None:
+        return _Read(model, is_stream, wants_usage=False, body=rest)
+    of_stream = Members(options, "stream_options")
     wants_usage = of_stream.take("include_usage", bool) or False
     of_stream.drop("include_obfuscation")  # of lengths, which nothing here pads
     for member in of_stream.unread():
         raise InvalidRequest(f"{member} cannot be said to a provider from here; leave it out")
-    rest = {name: value for name, value in body.items() if name not in ("model", "stream", "stream_options")}
     return _Read(model, is_stream, wants_usage, rest)

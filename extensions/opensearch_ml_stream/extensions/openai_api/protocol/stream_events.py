@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.wire_format import ChunkFormat
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import (
@@ -39,10 +39,12 @@ class StreamEvents(ChunkFormat):
         self._head = envelope.head(self._object)
         self._wants_usage = wants_usage
         self._has_begun = self._has_finished = self._has_usage = self._is_of_provider = False
-        super().__init__(*self._around_text())
+        super().__init__(b"", b"")
 
     def chunks(self, chunks: Chunks) -> bytes:
         """Encode all chunks of one upstream read; a comment where none of them is for the client."""
+        if isinstance(chunks, TextRun) and self._text_prefix:
+            return chunks.wrap_each(self._opening, self._between, self._closing)
         if self._has_begun:
             return super().chunks(chunks) or _NOTHING
         begins_as_sent = isinstance(chunks, list) and chunks[0].event
@@ -83,6 +85,7 @@ class StreamEvents(ChunkFormat):
     def _begin(self) -> bytes:
         """Note that the stream has begun, and encode what it begins with."""
         self._has_begun = True
+        self._write_texts_in(self._head)
         return b""
 
     def _mixed_chunk(self, chunk: Chunk) -> bytes:
@@ -92,10 +95,14 @@ class StreamEvents(ChunkFormat):
         self._has_begun = True
         payload: dict[str, Any] = orjson.loads(event)
         choices, usage = payload.get("choices"), payload.get("usage")
+        if not choices and not self._text_prefix:
+            self._write_texts_in(self._head)
         if choices:
-            self._has_finished |= any(choice.get("finish_reason") for choice in choices)
+            for choice in choices:
+                self._has_finished |= bool(choice.get("finish_reason"))
             if not self._is_of_provider:
-                self._take_envelope(payload)
+                self._is_of_provider = True
+                self._write_texts_in({name: payload[name] for name in _OF_PROVIDER if name in payload})
         elif usage and not self._wants_usage:
             return b""
         self._has_usage |= bool(usage)
@@ -103,18 +110,15 @@ class StreamEvents(ChunkFormat):
             event = orjson.dumps(payload)
         return b"data: " + event + b"\n\n"
 
-    def _take_envelope(self, payload: Mapping[str, Any]) -> None:
-        self._is_of_provider = True
-        self._head |= {name: payload[name] for name in _OF_PROVIDER if name in payload}
-        super().__init__(*self._around_text())
-
-    def _around_text(self) -> tuple[bytes, bytes]:
-        """Return the bytes around the JSON string of an event of text alone."""
-        before, after = self._event([self._choice(_MARK)]).split(orjson.dumps(_MARK))
-        return before, after
+    def _write_texts_in(self, envelope: Mapping[str, Any]) -> None:
+        """Have all events that are written here begin with the members of an envelope."""
+        self._head |= envelope
+        before, after = self._event([self._choice(_MARK)]).split(_ENCODED_MARK)
+        self._set_text_frame(before, after)
 
     def _event(self, choices: Sequence[Mapping[str, Any]], further: Mapping[str, Any] | None = None) -> bytes:
         return b"data: " + orjson.dumps({**self._head, "choices": choices, **(further or {})}) + b"\n\n"
 
 
 _MARK = "\0text\0"  # in no name or id
+_ENCODED_MARK = orjson.dumps(_MARK)
