@@ -192,6 +192,16 @@ def test_what_says_nothing_new_is_left_out(event: bytes) -> None:
     assert decoder.feed(delta("")) == []
 
 
+def test_an_event_given_as_it_was_sent_has_its_padding() -> None:
+    decoder = decoder_as_sent(CHAT)
+    decoder.feed(FIRST)
+    for number in range(3):
+        assert to_chunk_list(decoder.feed(delta("a", outside=f',"obfuscation":"x{number}"'))) == [Chunk("a")]
+    event = delta("", ',"tool_calls":[{"index":0,"id":"1"}]', ',"obfuscation":"yy"')
+    [chunk] = to_chunk_list(decoder.feed(event))
+    assert chunk.event == event.removeprefix(b"data: ").strip()
+
+
 def test_a_member_that_stays_as_it_was_is_not_repeated() -> None:
     decoder = decoder_as_sent(CHAT)
     tier, other = ',"service_tier":"default"', ',"service_tier":"flex"'
@@ -235,6 +245,7 @@ _events = st.one_of(
     st.builds(delta, _texts),
     st.builds(delta, _texts, st.just(',"reasoning_content":"r"')),
     st.builds(delta, _texts, outside=st.sampled_from([',"tier":1', ',"tier":2', ',"usage":{"total_tokens":1}'])),
+    st.builds(delta, _texts, outside=st.sampled_from([',"obfuscation":"a1"', ',"obfuscation":"b"', ',"p":"c"'])),
     st.just(FIRST),
     st.just(b'data: {"choices":[]}\n\n'),
     st.just(b'data: {"choices":[{"index":1,"delta":{"content":"other"}}]}\n\n'),

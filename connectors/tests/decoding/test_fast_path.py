@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Event, Finishing, Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import (
@@ -31,6 +31,10 @@ SHAPES = {
         'data: {"id":"x","choices":[{"delta":{"reasoning_content":{}}}]}\n\n',
         'data: {"choices":[{"delta":{},"finish_reason":{}}]}\n\n',
         ': {}\n\n',
+        'data: {"id":"x","choices":[{"delta":{"content":{}}}],"obfuscation":"aB3"}\n\n',
+        'data: {"id":"x","choices":[{"delta":{"content":{}}}],"obfuscation":""}\n\n',
+        'data: {"id":"x","choices":[{"delta":{"content":"a"}}],"obfuscation":{}}\n\n',
+        'data: {"id":"x","choices":[{"delta":{"content":{}}}],"p":"abc"}\n\n',
     ],
     "anthropic/v1/messages": [
         'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,'
@@ -94,6 +98,36 @@ def test_bytes_that_are_no_plain_text_are_parsed(name: str, text: bytes) -> None
     events = [shape.replace(b"{}", b'"%b"' % content, 1) for content in (b"one", b"two", text, b"four")]
     for pieces in (events, [b"".join(events)], [events[0], b"".join(events[1:])]):
         assert play(spec.decoder(), pieces) == play(slow_path(spec), pieces)
+
+
+def padded(text: str, padding: str, name: str = "obfuscation") -> bytes:
+    return f'data: {{"choices":[{{"delta":{{"content":"{text}"}}}}],"{name}":"{padding}"}}\n\n'.encode()
+
+
+@pytest.mark.parametrize("name", ["obfuscation", "p"])
+def test_events_that_differ_in_their_padding_are_of_one_frame(name: str) -> None:
+    decoder = CHAT.decoder()
+    decoder.feed(padded("a", "x1", name))
+    for data in (padded("b", "x22", name), padded("c", "", name) + padded("d", "x4", name)):
+        assert isinstance(decoder.feed(data), TextRun)
+    cut = padded("e", "x", name) * 20
+    assert isinstance(decoder.feed(cut[:-4]), TextRun)
+    assert to_chunk_list(decoder.feed(cut[-4:])) == [Chunk("e")]
+
+
+@pytest.mark.parametrize("padding", [b"\xff", b"\\", b'"', b"\n"])
+def test_a_padding_that_is_no_plain_text_is_parsed(padding: bytes) -> None:
+    events = [padded("a", "x"), padded("b", "y"), padded("c", "~").replace(b"~", padding), padded("d", "z")]
+    for pieces in (events, [b"".join(events)], [events[0], b"".join(events[1:])]):
+        assert play(CHAT.decoder(), pieces) == play(slow_path(CHAT), pieces)
+
+
+def test_a_frame_is_learned_anew_when_its_events_begin_to_be_padded() -> None:
+    decoder = CHAT.decoder()
+    decoder.feed(chat("a"))
+    assert isinstance(decoder.feed(chat("b")), TextRun)
+    decoder.feed(padded("c", "x"))
+    assert isinstance(decoder.feed(padded("d", "y")), TextRun)
 
 
 def chat(text: str, before: str = "") -> bytes:

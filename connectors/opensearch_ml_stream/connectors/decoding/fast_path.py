@@ -40,7 +40,7 @@ _EVENT_BOUNDARY = b"\n\n"
 _END_OF_OBJECT = b"}\n\n"
 
 # The last member of OpenAI's events and of Mistral's: a text of any length, so that the sizes of packets tell nothing.
-_PADDING = re.compile(rb'(,"(?:obfuscation|p)":")[^"\\\x00-\x1f]*"(?=}\n\n)')
+_PADDING = re.compile(rb'(,"(?:obfuscation|p)":")[ !#-\[\]-~]*"(?=}\n\n)')
 
 _PLAIN = rb'[^"\\\x00-\x1f]'
 _SURROGATES = rb"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -169,7 +169,7 @@ class FastPathDecoder:
         start = data.rfind(_EVENT_BOUNDARY, 0, end)
         event = data[start + len(_EVENT_BOUNDARY) if start >= 0 else 0 : end + len(_EVENT_BOUNDARY)]
         text, padding, plain = orjson.dumps(chunk.text), _PADDING.search(event), _PADDING.sub(b"", event)
-        if plain.count(text) != 1 or self._is_of_frame(plain):
+        if plain.count(text) != 1 or (self._is_of_frame(plain) and self._is_padded >= bool(padding)):
             return
         if len(plain) - len(text) > MAX_FRAME_BYTES:
             return
