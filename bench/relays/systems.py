@@ -161,6 +161,19 @@ def sidecar_batching(place: Place) -> AbstractContextManager[Target]:
 
 
 @contextmanager
+def sidecar_openai(place: Place) -> Iterator[Target]:
+    """This sidecar by OpenAI's API."""
+    with sidecar(place) as target:
+        model_of = {what: ask.path.split("/")[-2] for what, ask in target.asks.items()}
+        openai = openai_target(target.port, target.pid)
+        asks = {
+            what: replace(ask, body=json.dumps({**json.loads(ask.body), "model": model_of[what]}))
+            for what, ask in openai.asks.items()
+        }
+        yield replace(openai, body=openai.body.replace('"bench"', f'"{model_of[CHAT]}"'), asks=asks)
+
+
+@contextmanager
 def sidecar_of(
     place: Place,
     cpus: frozenset[int],

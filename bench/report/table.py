@@ -8,6 +8,7 @@ from bench.runs.rounds import Results
 TITLES = {
     "direct": "the provider itself",
     "sidecar": "**this sidecar**",
+    "sidecar-openai": "**this sidecar**, OpenAI's API",
     "sidecar-batching": "**this sidecar**, batching",
     "nginx": "nginx (bytes only)",
     "vllm-router": "vLLM router (bytes only)",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.relays.ml_commons import ml_commons
-from bench.relays.systems import NotStarted, Place, System, Target, sidecar_batching
+from bench.relays.systems import NotStarted, Place, System, Target, sidecar_batching, sidecar_openai
 from bench.runs.measuring import WHOLE, Metrics, Report, begin, finish_load, watched
 from bench.runs.rounds import SYSTEMS, Measure, interleave
 from bench.traffic.request_load import RequestPlan, as_json
@@ -14,7 +14,12 @@ from bench.traffic.whole_bodies import CHAT, EMBEDDING, EMBEDDING_8
 CONNECTIONS = 32
 
 # Those of streams, and those that are measured for whole requests alone.
-REQUEST_SYSTEMS: dict[str, System] = {**SYSTEMS, "sidecar-batching": sidecar_batching, "ml-commons": ml_commons}
+REQUEST_SYSTEMS: dict[str, System] = {
+    **SYSTEMS,
+    "sidecar-openai": sidecar_openai,
+    "sidecar-batching": sidecar_batching,
+    "ml-commons": ml_commons,
+}
 
 Rows = list[tuple[str, Metrics]]
 

@@ -30,33 +30,38 @@ class _AsSent:
     client, or not at all if the stream fails there.
     """
 
-    __slots__ = ("_first", "_has_begun", "_read", "_redact", "end_of_input")
+    __slots__ = ("_begins", "_first", "_read", "_redact", "end_of_input")
 
     def __init__(self, reader: EventReader, redact: Redact) -> None:
         self._read = reader.read
         self._redact = redact
-        self._first: list[Chunk] = []
-        self._has_begun = False
+        self._begins = True  # the first two events are still to come
+        self._first: list[Chunk] | None = None  # that of the first event, while it waits
         self.end_of_input = reader.end_of_input
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Read an event; see `EventReader.read`."""
         before = len(chunks)
         outcome = self._read(event, chunks)
-        for place in range(before, len(chunks)):
-            if sent := chunks[place].event:
-                redacted = self._redact(sent)
-                if redacted is not sent:
-                    chunks[place] = chunks[place]._replace(event=redacted)
-        if self._first:
-            if not isinstance(outcome, UpstreamError):
-                chunks[before:before] = self._first
-            self._first = []
-        elif not self._has_begun and outcome is None and _says_nothing(chunks[before:]):
+        if len(chunks) > before and chunks[before].event:
+            chunks[before:] = [_redacted(chunk, self._redact) for chunk in chunks[before:]]
+        if self._begins:
+            self._begin(outcome, chunks, before)
+        return outcome
+
+    def _begin(self, outcome: Outcome | Finishing | None, chunks: list[Chunk], before: int) -> None:
+        if self._first is None and outcome is None and _says_nothing(chunks[before:]):
             self._first = chunks[before:]
             del chunks[before:]
-        self._has_begun = True
-        return outcome
+            return
+        self._begins = False
+        if self._first is not None and not isinstance(outcome, UpstreamError):
+            chunks[before:before] = self._first
+
+
+def _redacted(chunk: Chunk, redact: Redact) -> Chunk:
+    redacted = redact(chunk.event)
+    return chunk if redacted is chunk.event else chunk._replace(event=redacted)
 
 
 def _says_nothing(chunks: list[Chunk]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any
+from typing import Any, NamedTuple
 
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_CHAT, OPENAI_COMPLETIONS, ClientRequest
@@ -101,8 +101,7 @@ class CompletionsDoor:
         return CompletionsAsked(read.model, read.is_stream, request, envelope, read.wants_usage)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(NamedTuple):
     """What is the door's in a body, and the rest of it."""
 
     model: str

@@ -1,0 +1,175 @@
+"""What the APIs of OpenAI and Anthropic cost beside `_predict/stream`, in steps: what is done of a request and a chunk.
+
+Without the server's and the upstream client's part, which is the same for all; a step is a line of Python or a call of
+C.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pytest
+from integration_tests.support.connector_bodies import anthropic, openai
+
+from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
+from opensearch_ml_stream.connectors.documents import connector_document, read_connector, read_model
+from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.wire_format import NDJSON, WireFormat
+from opensearch_ml_stream.extensions.anthropic_api.http.messages_door import MessagesDoor
+from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor
+from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.plugin.predictions.conversation_calls import stream_request
+from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import Door
+from tests.counted_work import steps
+
+# Multiples of what `_predict/stream` takes on the same provider. A request is a stream of a single text; /v1/responses
+# counts its events, and says all texts again at the end.
+MOST_OF_A_CHUNK = {"/v1/chat/completions": 1.05, "/v1/messages": 1.1, "/v1/responses": 1.8}
+MOST_OF_A_REQUEST = {"/v1/chat/completions": 1.5, "/v1/messages": 1.55, "/v1/responses": 1.65}
+MOST_OF_A_PADDING = 2  # steps of a chunk
+
+MESSAGES = [{"role": "user", "content": "Say hello."}]
+CHAT = {"model": "m", "messages": MESSAGES, "stream": True}
+DOORS: dict[str, tuple[Door, dict[str, Any]]] = {
+    "/v1/chat/completions": (ChatDoor(lambda: 0), CHAT),
+    "/v1/messages": (MessagesDoor(lambda: "0"), {**CHAT, "max_tokens": 9}),
+    "/v1/responses": (ResponsesDoor(lambda: 0), {"model": "m", "input": "Say hello.", "stream": True}),
+}
+PREDICT = "_predict/stream"
+WAYS = (PREDICT, *DOORS)
+
+Begin = Callable[[], tuple[StreamDecoder, WireFormat]]
+
+
+def _event(payload: dict[str, Any]) -> bytes:
+    name = f"event: {payload['type']}\n".encode() if "type" in payload else b""
+    return name + b"data: " + json.dumps(payload, separators=(",", ":")).encode() + b"\n\n"
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A provider, and the events of its streams as it sends them."""
+
+    connector: dict[str, Any]
+    first: Sequence[dict[str, Any]]
+    text: Callable[[str], dict[str, Any]]
+    last: Sequence[dict[str, Any]]
+    end: bytes = b""
+
+    @cached_property
+    def model(self) -> CompiledModel:
+        connector = read_connector(connector_document(self.connector))
+        return CompiledModel("m", read_model({}), connector, self.connector["credential"])
+
+    def begin(self, way: str) -> Begin:
+        """What a way in does of a request before its stream, from the body on."""
+        model = self.model
+        if way == PREDICT:
+            body = json.dumps({"parameters": {"messages": MESSAGES}}).encode()
+
+            def predict() -> tuple[StreamDecoder, WireFormat]:
+                asked = read_predict_input(body)
+                assert isinstance(asked, RemoteInput)
+                streaming = model.spec(asked.parameters)
+                model.action().render(asked.parameters, streaming)
+                return streaming.decoder(), NDJSON
+
+            return predict
+        door, sent = DOORS[way]
+        body = json.dumps(sent).encode()
+
+        def converse() -> tuple[StreamDecoder, WireFormat]:
+            asked = door.read(jsontext.load_object(body))
+            return stream_request(asked.request, model)[1](), asked.wire()
+
+        return converse
+
+    def request(self, way: str) -> int:
+        """The steps of a stream of a single text."""
+        begin = self.begin(way)
+        events = [*map(_event, self.first), _event(self.text("Hello")), b"".join(map(_event, self.last)) + self.end]
+
+        def stream() -> None:
+            decoder, wire = begin()
+            for event in events:
+                chunks = decoder.feed(event)
+                if decoder.outcome is None and chunks:
+                    wire.chunks(chunks)
+            wire.last(chunks, decoder.outcome, {})  # type: ignore[arg-type]
+
+        stream()
+        return steps(stream)
+
+    def chunk(self, way: str) -> int:
+        """The steps of a text in the middle of a stream."""
+        decoder, wire = self.begin(way)()
+        for event in [*map(_event, self.first), _event(self.text("Hello")), _event(self.text(" world"))]:
+            if chunks := decoder.feed(event):
+                wire.chunks(chunks)
+        event = _event(self.text(" again"))
+        return steps(lambda: wire.chunks(decoder.feed(event)))
+
+
+def _chat(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    of_response = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "system_fingerprint": "f"}
+    return {**of_response, "service_tier": "default", "choices": [choice], "usage": None, **more}
+
+
+def _padded(text: str) -> dict[str, Any]:
+    return _chat({"content": text}, obfuscation="xyzw"[: len(text) - 4])
+
+
+_MESSAGE = {
+    "id": "m",
+    "type": "message",
+    "role": "assistant",
+    "model": "m",
+    "content": [],
+    "usage": {"input_tokens": 9},
+}
+OPENAI = Provider(
+    openai("http://127.0.0.1:1"),
+    [_chat({"role": "assistant", "content": "", "refusal": None})],
+    lambda text: _chat({"content": text}),
+    [_chat({}, "stop"), _chat({}, choices=[], usage={"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10})],
+    b"data: [DONE]\n\n",
+)
+PADDED = Provider(OPENAI.connector, OPENAI.first, _padded, OPENAI.last, OPENAI.end)
+ANTHROPIC = Provider(
+    anthropic("http://127.0.0.1:1"),
+    [
+        {"type": "message_start", "message": _MESSAGE},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    ],
+    lambda text: {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
+    [
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ],
+)
+
+
+every_provider = pytest.mark.parametrize("provider", [OPENAI, PADDED, ANTHROPIC], ids=["OpenAI", "padded", "Anthropic"])
+
+
+@every_provider
+@pytest.mark.parametrize("way", DOORS)
+def test_a_chunk_costs_little_more_than_by_the_predict_route(provider: Provider, way: str) -> None:
+    assert provider.chunk(way) <= MOST_OF_A_CHUNK[way] * provider.chunk(PREDICT)
+
+
+@every_provider
+@pytest.mark.parametrize("way", DOORS)
+def test_a_request_costs_little_more_than_by_the_predict_route(provider: Provider, way: str) -> None:
+    assert provider.request(way) <= MOST_OF_A_REQUEST[way] * provider.request(PREDICT)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_padding_costs_next_to_nothing(way: str) -> None:
+    assert PADDED.chunk(way) <= OPENAI.chunk(way) + MOST_OF_A_PADDING
