@@ -1,7 +1,6 @@
 """Streams of `/v1/messages`: the order of events, one block at a time, and what Anthropic's own SDK reads of them."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import anthropic
