@@ -1,8 +1,10 @@
 """Tables and JSON on stdout."""
 
+import io
 import json
 import sys
 from threading import enumerate as enumerate_threads
+from typing import Any, ClassVar
 
 import pytest
 
@@ -35,6 +37,21 @@ def test_as_json_a_table_is_an_array_of_objects_named_as_its_columns_are(capsys:
     assert json.loads(capsys.readouterr().out) == [{"id": "1", "at_run_time": True, "roles": ["a", "b"]}]
     print_table(("Id", "At run time", "Roles"), [("1", True, ("a", "b"))])
     assert capsys.readouterr().out == "1\tyes\ta, b\n"
+
+
+def test_behind_a_pipe_all_rows_are_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads the first row alone closes the pipe, and what is written after that is an error."""
+
+    class Pipe(io.BytesIO):
+        writes: ClassVar[list[bytes]] = []
+
+        def write(self, data: Any, /) -> int:
+            self.writes.append(bytes(data))
+            return len(data)
+
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(Pipe(), write_through=True))
+    print_table(("Id", "Name"), ROWS)
+    assert [data for data in Pipe.writes if data] == [b"1\tb [bold]x[/bold]\n2\ta\n"]
 
 
 def test_what_takes_a_while_is_told_on_a_terminal(

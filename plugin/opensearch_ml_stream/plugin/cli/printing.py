@@ -24,8 +24,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, jso
         return
     lines = [[_text(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        for line in lines:
-            typer.echo("\t".join(line))
+        # At once: a program that reads one row alone, as `grep -m1` does, would break the pipe under the next one.
+        typer.echo("".join("\t".join(line) + "\n" for line in lines), nl=False)
         return
     table = import_module("rich.table").Table(*columns, box=None, pad_edge=False, header_style="bold")
     for line in lines:
