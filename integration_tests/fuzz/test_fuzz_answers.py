@@ -37,7 +37,7 @@ def answers(draw: st.DrawFn) -> list[Chunks]:
 
     for _ in range(draw(st.integers(0, 8))):
         calls = [index for index, pieces in waiting.items() if pieces]
-        if calls and draw(st.booleans()):
+        if draw(st.booleans()) and calls:
             reads.append([piece(draw(st.sampled_from(calls)))])
         else:
             reads.append(draw(_PLAIN))
