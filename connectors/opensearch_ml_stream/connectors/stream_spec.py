@@ -57,7 +57,7 @@ class Enable:
             changed[name] = {**inner, **values}
         for name in self.drop:
             changed.pop(name, None)
-        return changed | self.body
+        return {**changed, **self.body}
 
 
 def _enable_url(replacements: tuple[tuple[str, str], ...], url: str) -> str:
@@ -117,7 +117,7 @@ class StreamSpec:
         fast, plain = partial(FastPathDecoder, self.reader), partial(_plain_decoder, self.framing, self.reader)
         object.__setattr__(self, "decoder", fast if self.has_fast_path else plain)
 
-    def decoder_with(self, wrap: Callable[[EventReader], EventReader]) -> StreamDecoder:
+    def decoder_with(self, wrap: Callable[[EventReader], EventReader]) -> Decoder | FastPathDecoder:
         """Return a new decoder for one stream with `wrap` around its reader; see `FastPathDecoder`."""
         if self.has_fast_path:
             return FastPathDecoder(self.reader, wrap)

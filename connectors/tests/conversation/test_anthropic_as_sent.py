@@ -15,7 +15,8 @@ from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages im
     BEDROCK_MESSAGES,
 )
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
-from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
+from opensearch_ml_stream.connectors.decoding.decoder import Decoder
+from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.eventstream_frames import METRICS, event, exception, invoke_chunk
@@ -36,7 +37,7 @@ def text(words: str, index: int = 0) -> dict[str, Any]:
     return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": words}}
 
 
-def decoder(preset: str = MESSAGES, dialect: Dialect = ANTHROPIC_MESSAGES) -> StreamDecoder:
+def decoder(preset: str = MESSAGES, dialect: Dialect = ANTHROPIC_MESSAGES) -> Decoder | FastPathDecoder:
     spec, as_sent = SHIPPED.presets[preset], dialect.as_sent
     assert as_sent is not None
     return spec.decoder_with(as_sent)

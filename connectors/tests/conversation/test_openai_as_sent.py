@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_CHAT, OPENAI_COMPLETIONS, OPENAI_RESPONSES
-from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, StreamDecoder
+from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
+from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
@@ -41,7 +42,7 @@ def as_sent(preset: str) -> EventReader:
     return wrap(SHIPPED.presets[preset].reader())
 
 
-def decoder_as_sent(preset: str) -> StreamDecoder:
+def decoder_as_sent(preset: str) -> Decoder | FastPathDecoder:
     wrap = SHIPPED.dialects[preset].as_sent
     assert wrap is not None
     return SHIPPED.presets[preset].decoder_with(wrap)

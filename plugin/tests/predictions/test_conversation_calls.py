@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
-import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, TextRun, to_chunk_list
+from opensearch_ml_stream.connectors.conversation.conversation import Conversation
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_CHAT, ClientRequest
 from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
@@ -20,7 +20,7 @@ def decoder() -> StreamDecoder:
     stored = read_connector(connector_body(action={"request_body": '{"messages": ${parameters.messages}}'}))
     model = CompiledModel("m", read_model({}), stored, {"key": SECRET})
     body = {"messages": [{"role": "user", "content": "hi"}]}
-    return stream_request(ClientRequest(OPENAI_CHAT, body, pytest.fail), model)[1]()
+    return stream_request(ClientRequest(OPENAI_CHAT, body, lambda body: Conversation(())), model)[1]()
 
 
 def event(delta: dict[str, Any], **more: Any) -> bytes:

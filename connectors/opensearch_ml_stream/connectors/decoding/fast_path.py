@@ -163,7 +163,7 @@ class FastPathDecoder:
 
     def _learn(self, data: bytes, chunk: Chunk) -> None:
         """Learn the frame of the last whole event of `data`, if `chunk` is its text and nothing else."""
-        if chunk != (chunk[0], "", (), (), "", b""):
+        if chunk[1:] != ("", (), (), "", b""):
             return
         end = data.rfind(_EVENT_BOUNDARY)
         start = data.rfind(_EVENT_BOUNDARY, 0, end)
@@ -175,12 +175,12 @@ class FastPathDecoder:
             return
         self._learn_attempts += 1
         before, after = plain.split(text)
-        prefix, suffix, after_text, end = before + b'"', b'"' + after, b'"' + after, b""
+        prefix, suffix, after_text, rest = before + b'"', b'"' + after, b'"' + after, b""
         if padding is not None:
-            after_text, end = suffix.removesuffix(_END_OF_OBJECT) + padding[1], _PROBE + b'"' + _END_OF_OBJECT
+            after_text, rest = suffix.removesuffix(_END_OF_OBJECT) + padding[1], _PROBE + b'"' + _END_OF_OBJECT
         probe = Decoder(SSEFraming(), self._new_reader())
-        if probe.feed(prefix + _PROBE + after_text + end) == [Chunk(_PROBE.decode())] and probe.outcome is None:
-            self._prefix, self._suffix, self._after_text, self._is_padded = prefix, suffix, after_text, bool(end)
+        if probe.feed(prefix + _PROBE + after_text + rest) == [Chunk(_PROBE.decode())] and probe.outcome is None:
+            self._prefix, self._suffix, self._after_text, self._is_padded = prefix, suffix, after_text, bool(rest)
             self._prefix_length, self._suffix_length = len(prefix), len(suffix)
 
     def _is_of_frame(self, event: bytes) -> bool:
