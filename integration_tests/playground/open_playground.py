@@ -1,6 +1,7 @@
 """The playground in a browser, over a provider that plays what the prompt names."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -29,14 +30,44 @@ from integration_tests.support.sidecars import Sidecar, running_sidecar
 WORDS = ["Light", " is", " scattered", " by", " air."]
 TEXT = "".join(WORDS)
 HOSTILE = "<img src=x onerror=alert(1)><b>bold</b>"
-ANSWER = "document.querySelector('[role=region][aria-label=Answer]').textContent"
-SECOND_ANSWER = "document.querySelector('[role=region][aria-label=\"Second answer\"]').textContent"
+MARKDOWN = """\
+## Scattering
+
+It goes with **1/λ⁴**, see [Rayleigh](https://example.org/rayleigh):
+
+1. blue, ~450 nm
+2. red, ~650 nm
+
+| colour | nm |
+|---|---:|
+| blue | 450 |
+| red | 650 |
+
+```python
+def strength(nm: float) -> float:
+    return nm**-4
+```
+
+> So the sky is `blue`.
+"""
+ANSWERS = "[...document.querySelectorAll('.answer .text')].map(e => e.innerText)"
+ANSWER = f"({ANSWERS}.at(-1) ?? '')"
+OUTCOMES = "[...document.querySelectorAll('.answer')].map(e => e.dataset.outcome ?? 'running')"
+QUESTIONS = "[...document.querySelectorAll('.bubble')].map(e => e.textContent)"
+CONVERSATIONS = "[...document.querySelectorAll('.conversation')].map(e => e.textContent)"
 ALERT = "(document.querySelector('[role=alert]')?.textContent ?? '')"
-STATES = "[...document.querySelectorAll('.state')].map(e => e.textContent).join()"
 
 
 def _delta(**fields: Any) -> bytes:
     return chunk(sse_event({"choices": [{"index": 0, "delta": fields}]}))
+
+
+def _prompt(message: dict[str, Any]) -> str:
+    """The text of a message; of the result of a tool, the script that follows it."""
+    if message["role"] == "tool":
+        return "words"
+    content = message["content"]
+    return content if isinstance(content, str) else str(content[-1].get("text", "words"))
 
 
 @dataclass(slots=True)
@@ -86,6 +117,7 @@ def running_playground(folder: Path, **settings: str) -> Iterator[Playground]:
         "refused": lambda: json_response({"error": {"message": "no such key"}}, 401),
         "thinking": thinking,
         "hostile": lambda: openai_stream([HOSTILE]),
+        "markdown": lambda: openai_stream(re.findall(r".{1,7}", MARKDOWN, re.DOTALL)),
     }
 
     def script(request: Request) -> Script:
@@ -94,8 +126,7 @@ def running_playground(folder: Path, **settings: str) -> Iterator[Playground]:
             return json_response({"data": [{"embedding": [index / 8 for index in range(16)]}]})
         if "messages" not in body:
             return json_response({"echo": body["inputs"]})
-        prompt = str(body["messages"][-1]["content"])
-        return scripts[prompt.split(" ")[0]]()
+        return scripts[_prompt(body["messages"][-1]).split(" ")[0]]()
 
     with background_provider(script) as provider, running_sidecar(folder, settings=settings) as sidecar:
         yield Playground(sidecar, provider, gates)
@@ -107,8 +138,13 @@ async def opened(playground: Playground, folder: Path) -> AsyncIterator[Page]:
     async with open_page(folder / "profile") as page:
         await watch(page)
         await page.go_to(playground.url)
-        await page.until("document.querySelector('.answer') || !document.getElementById('no-models').hidden")
+        await ready(page)
         yield page
+
+
+async def ready(page: Page) -> None:
+    """Waits until the page can be used."""
+    await page.until("document.documentElement.dataset.ready === 'yes'")
 
 
 async def watch(page: Page) -> None:
@@ -143,22 +179,32 @@ async def fill(page: Page, element_id: str, text: str) -> None:
     )
 
 
-async def choose(page: Page, model: str, compared: str = "") -> None:
-    """Chooses the models; returns when the page shows their panels."""
+async def choose(page: Page, model: str, compared: str = "No second model") -> None:
+    """Chooses the models; returns when they can be asked."""
     await fill(page, "model", model)
-    await fill(page, "compare", compared or "None")
-    names = ",".join([model, compared] if compared else [model])
-    await page.until(f"[...document.querySelectorAll('.model-name')].map(e => e.textContent).join() === '{names}'")
+    await fill(page, "compare", compared)
+    await page.until("!document.getElementById('send').disabled")
 
 
 async def send(page: Page, prompt: str) -> None:
+    """Sends a message; returns when the thread has it."""
+    before = await page.value(f"{QUESTIONS}.length")
     await fill(page, "prompt", prompt)
     await page.click("Send")
+    await page.until(f"{QUESTIONS}.length === {before + 1}")
 
 
-async def finished(page: Page, state: str) -> None:
-    """Waits until every answer is in that state."""
-    await page.until(f"[...document.querySelectorAll('.state')].every(e => e.textContent === {json.dumps(state)})")
+async def finished(page: Page, outcome: str = "done") -> None:
+    """Waits until no answer is running any more; the last ones ended so."""
+    await page.until(f"{OUTCOMES}.length && !{OUTCOMES}.includes('running')")
+    assert await page.value(f"{OUTCOMES}.at(-1)") == outcome
+
+
+async def asked(page: Page, prompt: str, outcome: str = "done") -> str:
+    """Sends a message and waits for its end; the last answer."""
+    await send(page, prompt)
+    await finished(page, outcome)
+    return str(await page.value(ANSWER))
 
 
 async def provider_noticed(playground: Playground, disconnects: int) -> None:

@@ -10,6 +10,9 @@ from opensearch_ml_stream.extensions.playground.service.playground_models import
 from opensearch_ml_stream.extensions.playground.settings import PlaygroundSettings
 from opensearch_ml_stream.plugin.extension import Contribution, Core
 
+OPENAI_API = "openai_api"
+"""The extension by which the page speaks with models; where it is off, the page says so, and shows models alone."""
+
 
 @asynccontextmanager
 async def open_playground(core: Core) -> AsyncIterator[Contribution]:
@@ -18,7 +21,10 @@ async def open_playground(core: Core) -> AsyncIterator[Contribution]:
     blueprints = BlueprintModels(core.store, core.registry)
     models = StoredPlaygroundModels(core.store, core.registry, blueprints, core.additions)
     figures = LiveFigures(core.statistics, core.visible, core.metrics.output_tokens)
-    routes = playground_routes(models, figures, core.in_flight, core.gate, core.version, is_on=is_on)
+    converses = core.settings.extensions.get(OPENAI_API) is not False
+    routes = playground_routes(
+        models, figures, core.in_flight, core.gate, core.version, is_on=is_on, converses=converses
+    )
     for route in routes:
         route.include_in_schema = False  # only the page asks for them
     yield Contribution(routes=routes, page=PAGE if is_on else "")

@@ -12,10 +12,19 @@ from starlette.responses import Response
 from opensearch_ml_stream.rest_handlers.http.pages import HTML, PageTemplate, page_response
 
 _PACKAGE = "opensearch_ml_stream.extensions.playground.http"
-_MAY_LOAD = ("script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'")
+_MAY_LOAD = (
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",  # the images that a user attaches
+    "connect-src 'self'",
+    "require-trusted-types-for 'script'",  # no string becomes HTML in any script of the page but in the sanitizer
+    "trusted-types dompurify",
+)
+_FOLDERS = ("static", "vendored")
 _CONTENT_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
 
@@ -45,17 +54,21 @@ class PageFile:
         return response
 
 
-async def read_page(version: str, *, asks_for_login: bool) -> PageFile:
-    """Return the page of this version of the sidecar; whether callers log in is for the calls that it shows as code."""
+async def read_page(version: str, *, asks_for_login: bool, converses: bool) -> PageFile:
+    """Return the page of this version of the sidecar.
+
+    Whether callers log in is for the calls that it shows as code; without `converses` there is no API to converse by.
+    """
     template = PageTemplate(_PACKAGE, "templates/playground.html")
-    page = await template.render(version=version, asks_for_login=asks_for_login)
+    page = await template.render(version=version, asks_for_login=asks_for_login, converses=converses)
     return PageFile.of(page.encode(), HTML)
 
 
 def read_static_files() -> Mapping[str, PageFile]:
-    """Return the files below `/_ui/static/` by name."""
-    folder = resources.files(_PACKAGE).joinpath("static")
-    return {file.name: _read(file) for file in folder.iterdir() if _suffix(file) in _CONTENT_TYPES}
+    """Return the files below `/_ui/static/` by name: our own, and those of others, as their packages have them."""
+    folders = (resources.files(_PACKAGE).joinpath(name) for name in _FOLDERS)
+    files = (file for folder in folders for file in folder.iterdir())
+    return {file.name: _read(file) for file in files if _suffix(file) in _CONTENT_TYPES}
 
 
 def _read(file: Traversable) -> PageFile:

@@ -13,6 +13,7 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.playground.http.live_statistics import LiveStatistics, LiveStatisticsEndpoint
 from opensearch_ml_stream.extensions.playground.http.page_files import PageFile, read_page, read_static_files
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel, PlaygroundModels
+from opensearch_ml_stream.extensions.playground.http.user_routes import user_routes
 from opensearch_ml_stream.extensions.playground.paths import UI_PATH
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
@@ -35,13 +36,18 @@ def playground_routes(
     version: str,
     *,
     is_on: bool,
+    converses: bool = True,
 ) -> list[Route]:
-    """Return the routes of the page, of its files, and of what it asks for; where it is off, routes that say so."""
+    """Return the routes of the page, of its files, and of what it asks for; where it is off, routes that say so.
+
+    `converses` is whether there is OpenAI's API, by which the page speaks with models.
+    """
     if not is_on:
         off = _SwitchedOff()
         return [Route(UI_PATH, off), Route(UI_PATH + "/{path:path}", off)]
     return [
-        *_page_routes(gate, version),
+        *_page_routes(gate, version, converses=converses),
+        *user_routes(gate),
         *_model_routes(models, gate),
         *_blueprint_routes(models, Entry(gate, in_flight.bodies)),
         Route(UI_PATH + "/statistics", LiveStatisticsEndpoint(statistics, gate, in_flight.stopping)),
@@ -53,7 +59,7 @@ class _SwitchedOff:
         raise NotFound("There is no playground here: the setting opensearch_ml_stream.playground is false")
 
 
-def _page_routes(gate: Gate, version: str) -> list[Route]:
+def _page_routes(gate: Gate, version: str, *, converses: bool) -> list[Route]:
     files = read_static_files()
     pages: dict[bool, PageFile] = {}  # by whether callers log in, once it has been asked for
 
@@ -62,7 +68,7 @@ def _page_routes(gate: Gate, version: str) -> list[Route]:
         await gate.admit(request.scope, actions.MODEL_SEARCH, actions.PREDICT, actions.PREDICT_STREAM)
         asks = gate.asks_for_login
         if asks not in pages:
-            pages[asks] = await read_page(version, asks_for_login=asks)
+            pages[asks] = await read_page(version, asks_for_login=asks, converses=converses)
         return pages[asks].respond(request)
 
     async def show_file(request: Request) -> Response:

@@ -1,39 +1,62 @@
 // Requests to the sidecar that served this page. Paths are relative to the page, so that a proxy's prefix does no harm.
 
 const JSON_BODY = { "Content-Type": "application/json" };
-export const PREDICT = "../_plugins/_ml";
+const OWN_COMMENT = "opensearch_ml_stream "; // of a stream: what OpenAI's API has no place for
 
-/** A refused or failed request: `message` is the reason that the sidecar gave. */
+/** A refused or failed request: `message` is the reason that the sidecar gave, `raw` all that it said. */
 export class ApiError extends Error {
-  constructor(reason, status) {
-    super(status ? `${reason} (status ${status})` : reason);
-    this.status = status;
+  constructor(reason, { status = null, raw = "", retryAfter = null, providerStatus = null, isBroken = false } = {}) {
+    super(reason);
+    Object.assign(this, { status, raw, retryAfter, providerStatus, isBroken });
   }
 }
 
 /** The JSON of a good response; ApiError for any other. */
-export async function call(path, { method = "GET", body, signal, accept = "application/json" } = {}) {
-  return readJson(await send(path, { method, body, signal, accept }));
+export async function call(path, { method = "GET", body, signal } = {}) {
+  return readJson(await send(path, { method, body, signal, accept: "application/json" }));
 }
 
-/** The objects of a stream of server-sent events as they arrive, parsed; an event that is no JSON is an ApiError. */
+/**
+ * The objects of a stream of server-sent events as they arrive, parsed, and `{opensearch_ml_stream}` for its comments.
+ * A whole response is one object. ApiError for an event that is no JSON, and for a stream that ends before `[DONE]`.
+ */
 export async function* events(path, { body, signal }) {
   const response = await send(path, { method: "POST", body, signal, accept: "text/event-stream" });
   if (!(response.headers.get("content-type") ?? "").startsWith("text/event-stream")) {
     yield await readJson(response);
     return;
   }
-  for await (const data of eventData(response.body)) {
-    try {
-      yield JSON.parse(data);
-    } catch {
-      throw new ApiError(`An event of the stream is no JSON: ${data.slice(0, 200)}`);
-    }
+  for await (const { data, comment } of eventsOf(response.body)) {
+    if (data === "[DONE]") return;
+    if (comment === undefined) yield parsed(data);
+    else if (comment.startsWith(OWN_COMMENT)) yield { opensearch_ml_stream: parsed(comment.slice(OWN_COMMENT.length)) };
+  }
+  throw new ApiError("The stream broke off before its end", { isBroken: true });
+}
+
+/** An ApiError of an error body, of OpenSearch's or of OpenAI's form; the text as it is where it has neither. */
+export function errorOf(text, { status = null, retryAfter = null, statusText = "" } = {}) {
+  let error = text;
+  try {
+    error = JSON.parse(text).error ?? text;
+  } catch {
+    // a proxy's page, for instance
+  }
+  const reason = typeof error === "string" ? error : error.message ?? error.reason ?? text;
+  const providerStatus = error.provider_status ?? null;
+  return new ApiError(reason || statusText, { status: status ?? error.status ?? null, raw: text, retryAfter, providerStatus });
+}
+
+function parsed(data) {
+  try {
+    return JSON.parse(data);
+  } catch {
+    throw new ApiError("An event of the stream is no JSON", { raw: data.slice(0, 2000), isBroken: true });
   }
 }
 
-/** The data of each event (WHATWG HTML, "Interpreting an event stream"), wherever the reads are cut. */
-async function* eventData(body) {
+/** `{data}` of each event and `{comment}` of each comment (WHATWG HTML, "Interpreting an event stream"). */
+async function* eventsOf(body) {
   let rest = "";
   let data = [];
   for await (const text of texts(body)) {
@@ -41,8 +64,9 @@ async function* eventData(body) {
     rest = lines.pop();
     for (const line of lines) {
       if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
+      else if (line.startsWith(":")) yield { comment: line.slice(1).trimStart() };
       else if (line === "" && data.length) {
-        yield data.join("\n");
+        yield { data: data.join("\n") };
         data = [];
       }
     }
@@ -51,10 +75,15 @@ async function* eventData(body) {
 
 async function* texts(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    yield value;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("The connection broke off", { raw: String(error), isBroken: true });
   }
 }
 
@@ -66,10 +95,11 @@ async function send(path, { method, body, signal, accept }) {
     response = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError("The sidecar does not respond: is it running, and can this browser reach it?");
+    throw new ApiError("The sidecar does not respond", { raw: String(error) });
   }
-  if (!response.ok) throw new ApiError(reasonOf(await response.text()) || response.statusText, response.status);
-  return response;
+  if (response.ok) return response;
+  const { status, statusText } = response;
+  throw errorOf(await response.text(), { status, statusText, retryAfter: response.headers.get("retry-after") });
 }
 
 async function readJson(response) {
@@ -77,16 +107,6 @@ async function readJson(response) {
   try {
     return JSON.parse(text);
   } catch {
-    throw new ApiError(`The response is no JSON: ${text.slice(0, 200)}`, response.status);
-  }
-}
-
-/** The reason in an error body of the sidecar, or the text as it is where it has none. */
-function reasonOf(text) {
-  try {
-    const { error } = JSON.parse(text);
-    return (typeof error === "string" ? error : error?.reason) ?? text;
-  } catch {
-    return text;
+    throw new ApiError("The response is no JSON", { status: response.status, raw: text.slice(0, 2000) });
   }
 }

@@ -1,4 +1,4 @@
-// Elements of the page. Text is only ever set as text: nothing that a provider sends is read as HTML.
+// Elements of the page. Text is only ever set as text; what becomes HTML goes through the sanitizer of markdown.js.
 
 /** The element with that id. */
 export const byId = (id) => document.getElementById(id);
@@ -14,16 +14,29 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
+/** A quiet button with a text that does `act`. */
+export function button(text, act, properties = {}) {
+  const element = make("button", { type: "button", className: "quiet small", ...properties }, text);
+  element.addEventListener("click", act);
+  return element;
+}
+
 /** Terms and values of a description list; a value of null is shown as a dash. */
 export function showFigures(list, figures) {
   const groups = figures.map(([term, value]) => make("div", {}, make("dt", {}, term), make("dd", {}, value ?? "–")));
   list.replaceChildren(...groups);
 }
 
-/** Put a visible alert into `place`, in the stead of the one that was there. */
-export function showProblem(place, message, heading = "") {
-  const title = heading ? [make("strong", {}, heading)] : [];
-  place.replaceChildren(make("div", { role: "alert", className: "problem" }, ...title, make("p", {}, message)));
+/** Copy a text; the button says for a moment whether that was possible. A browser allows it for HTTPS and loopback only. */
+export async function copy(text, element) {
+  const before = element.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    element.textContent = "Copied";
+  } catch {
+    element.textContent = "Not allowed here";
+  }
+  setTimeout(() => (element.textContent = before), 2000);
 }
 
 /** "1,234" for counts, "12.3" for small values, null as it is. */

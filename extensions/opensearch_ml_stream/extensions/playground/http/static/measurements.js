@@ -10,7 +10,7 @@ export class Measurements {
     this.last = null;
     this.pieces = 0; // about one token each, until the provider's own count comes
     this.bins = [];
-    this.usage = null;
+    this.usage = null; // as OpenAI has it
     this.ended = null;
   }
 
@@ -33,12 +33,12 @@ export class Measurements {
   }
 
   get tokens() {
-    return this.usage?.output_tokens ?? this.pieces;
+    return this.usage?.completion_tokens ?? this.pieces;
   }
 
   /** Whether `tokens` is the provider's count and no estimate. */
   get isCounted() {
-    return this.usage?.output_tokens !== undefined;
+    return this.usage?.completion_tokens !== undefined;
   }
 
   /** Tokens a second between the first and the last piece; null before there are two. */

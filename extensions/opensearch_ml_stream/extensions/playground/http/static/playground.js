@@ -1,41 +1,44 @@
-// The playground: choose a model, write a prompt, watch the answer arrive.
+// The page: its parts, and how they work together.
 
-import { AnswerPanel } from "./answer_panel.js";
-import { call } from "./api.js";
-import { createFromBlueprint, deleteAfterAsking } from "./dialogs.js";
-import { byId, make, showProblem } from "./elements.js";
-import { ParameterForm } from "./parameters.js";
-import { predict, requestFor, takesTurns } from "./prediction.js";
+import { Composer } from "./composer.js";
+import { newConversation, titleOf } from "./conversation.js";
+import { ConversationList } from "./conversation_list.js";
+import { ConversationStore } from "./conversation_store.js";
+import { byId } from "./elements.js";
+import { ModelChoice } from "./models.js";
+import { showModels } from "./models_panel.js";
+import { recall, remember } from "./preferences.js";
+import { showProblem } from "./problems.js";
+import { askForSettings, countOf } from "./settings.js";
+import { followSide } from "./side.js";
 import { followStatistics } from "./statistics.js";
-import { Turns } from "./turns.js";
+import { followTheme } from "./theme.js";
+import { Thread } from "./thread.js";
+import { showUser } from "./user.js";
 
-const [form, modelChoice, compareChoice, prompt, send, stop] = ["request", "model", "compare", "prompt", "send", "stop"].map(byId);
-const isNarrow = matchMedia("(max-width: 62rem)"); // one column, as in playground.css
-const parameters = new ParameterForm();
-const turns = new Turns();
-const descriptions = new Map(); // model id -> what it takes
-let models = [];
-let panels = [];
-let choices = 0; // how often something was chosen: only the last choice is shown
-let running = null; // the AbortController of the calls in flight
+const SAVE = 1000; // milliseconds between two writings of a conversation that grows
+const CONVERSES = document.documentElement.dataset.converses !== "no";
+const OFF = "This page speaks with models by OpenAI's API, which is switched off here: the setting opensearch_ml_stream.extensions.openai_api is false.";
 
-form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  if (!running && panels.length) sendAll();
-});
-form.addEventListener("input", () => showCalls());
-prompt.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
-});
-stop.addEventListener("click", () => running?.abort());
-modelChoice.addEventListener("change", () => shown(showChoice));
-compareChoice.addEventListener("change", () => shown(showChoice));
-byId("create").addEventListener("click", () => shown(create));
-byId("create-first").addEventListener("click", () => shown(create));
-byId("delete").addEventListener("click", () => shown(remove));
+const store = new ConversationStore();
+const models = new ModelChoice(() => shown(showChoice));
+const thread = new Thread({ models: () => models.chosen.map(({ id, name, can_stream }) => ({ id, name, can_stream })), onChange: keep, onRunning });
+const composer = new Composer((question) => shown(() => send(question)), () => thread.stop());
+const list = new ConversationList(store, { open: (id) => shown(() => open(id)), renamed, deleted });
+const side = followSide();
+let conversation = null;
+let saving = null; // the timer of the next writing
 
+followTheme();
 followStatistics();
-await shown(() => loadModels());
+addEventListener("hashchange", () => showPart());
+addEventListener("pagehide", () => save());
+byId("new-conversation").addEventListener("click", () => begin());
+byId("parameters").addEventListener("click", () => shown(changeSettings));
+begin();
+showPart();
+await Promise.all([shown(loadModels), shown(showUser), shown(resume)]);
+document.documentElement.dataset.ready = "yes";
 
 /** Run a step; its error is shown. */
 async function shown(step) {
@@ -43,127 +46,147 @@ async function shown(step) {
     byId("problems").replaceChildren();
     await step();
   } catch (error) {
-    showProblem(byId("problems"), error.message);
+    showProblem(byId("problems"), error);
   }
 }
 
-async function loadModels(chosen = modelChoice.value) {
-  ({ models } = await call("models"));
-  const options = () => models.map((model) => make("option", { value: model.id }, label(model)));
-  const compared = compareChoice.value;
-  modelChoice.replaceChildren(...options());
-  compareChoice.replaceChildren(make("option", { value: "" }, "None"), ...options());
-  if (models.some(({ id }) => id === chosen)) modelChoice.value = chosen;
-  if (models.some(({ id }) => id === compared)) compareChoice.value = compared;
-  byId("no-models").hidden = models.length > 0;
-  for (const control of [modelChoice, compareChoice, send, byId("delete")]) control.disabled = models.length === 0;
+async function loadModels() {
+  await models.load();
+  byId("no-models").hidden = models.all.length > 0;
+  showModels(byId("models-panel"), models.all, () => shown(loadModels));
   await showChoice();
 }
 
-/** A model's name, with a part of its id where another has the same. */
-function label({ id, name }) {
-  return models.filter((other) => other.name === name).length > 1 ? `${name} (${id.slice(0, 6)})` : name;
-}
-
-/** The chosen models: one, or two that may be the same. */
-function chosenModels() {
-  const ids = [modelChoice.value, compareChoice.value];
-  return ids.flatMap((id) => models.filter((model) => model.id === id));
-}
-
-/** Show what belongs to the chosen models: their parameters, and a panel for each. */
+/** Show what the chosen models are, and whether they can be asked. */
 async function showChoice() {
-  running?.abort();
-  const choice = (choices += 1);
-  const chosen = chosenModels();
-  const described = await Promise.all(chosen.map(({ id }) => describe(id)));
-  if (choice !== choices) return;
-  panels = chosen.map((model, index) => new AnswerPanel(index ? "Second answer" : "Answer", model, carryOn));
-  panels.forEach((panel, index) => (panel.canContinue = takesTurns(described[index])));
-  byId("answers").replaceChildren(...panels.map(({ element }) => element));
-  byId("measured").replaceChildren(...panels.map(({ measured }) => measured));
-  byId("model-note").textContent = chosen.length ? noteOf(chosen[0]) : "";
-  byId("conversation").hidden = !described.some(takesTurns);
-  parameters.show(described);
-  showCalls();
+  const { chosen } = models;
+  byId("compare").hidden = models.all.length < 1;
+  const kinds = await Promise.all(chosen.map((model) => models.kind(model)));
+  const silent = chosen.filter((_, index) => kinds[index] === "embedding");
+  composer.isUsable = CONVERSES && chosen.length > 0 && silent.length === 0;
+  byId("model-note").textContent = CONVERSES ? noteOf(chosen, silent) : OFF;
+  showWelcome();
 }
 
-async function describe(id) {
-  if (!descriptions.has(id)) descriptions.set(id, await call(`models/${encodeURIComponent(id)}`));
-  return descriptions.get(id);
+function noteOf(chosen, silent) {
+  if (silent.length) return `${silent[0].name} makes embeddings: it answers nothing. Choose another model.`;
+  return chosen.map(({ name, description, can_stream: canStream }) =>
+    [description || name, canStream ? "" : "It answers in one piece."].filter(Boolean).join(". ")).join(" · ");
 }
 
-function noteOf({ provider, can_stream: canStream, state, description }) {
-  const parts = [description, provider, canStream ? "streams" : "does not stream", state?.toLowerCase()];
-  return parts.filter(Boolean).join(" · ");
+function showWelcome() {
+  byId("welcome").hidden = conversation.rounds.length > 0 || models.all.length === 0;
 }
 
-/** The request of each panel, as the form stands. */
-function requests() {
-  return panels.map(({ model }) => {
-    const description = descriptions.get(model.id);
-    const typed = { prompt: prompt.value, ...turns.value, parameters: parameters.valuesFor(description) };
-    return requestFor(model, description, typed);
-  });
+/** Begin a conversation, with the settings of the last one. */
+function begin() {
+  leave();
+  conversation = newConversation([], recall("settings", {}));
+  remember("conversation", null);
+  showConversation();
+  if (!matchMedia("(pointer: coarse)").matches) byId("prompt").focus();
 }
 
-function showCalls() {
-  if (running || panels.some(({ objectCount }) => objectCount)) return; // what is shown is the call of the answer
-  requests().forEach((request, index) => panels[index].showCall(request));
+async function open(id) {
+  const kept = await store.load(id);
+  if (!kept) return;
+  leave();
+  conversation = kept;
+  remember("conversation", id);
+  models.choose(kept.models);
+  showConversation();
+  await showChoice();
 }
 
-async function sendAll() {
-  const controller = (running = new AbortController());
-  setRunning(true);
-  if (isNarrow.matches) stop.parentElement.scrollIntoView(); // Stop above, the answer below it
-  const all = requests();
-  await Promise.all(panels.map((panel, index) => answer(panel, all[index], controller.signal)));
-  if (running === controller) running = null;
-  setRunning(false);
+/** Go on where the page was left. */
+async function resume() {
+  const id = recall("conversation", null);
+  if (id) await open(id);
+  else await list.show(null);
 }
 
-async function answer(panel, request, signal) {
-  panel.prompt = prompt.value;
-  panel.begin(request);
+function leave() {
+  if (thread.isRunning) thread.stop();
+  save();
+  side.close();
+  if (location.hash === "#models") location.hash = "#chat";
+}
+
+function showConversation() {
+  thread.show(conversation);
+  showSettings();
+  showWelcome();
+  list.show(conversation.id).catch(() => {}); // the next writing says what is wrong
+}
+
+async function send(question) {
+  if (!conversation.rounds.length) conversation.title ||= titleOf(question);
+  conversation.models = models.chosen.map(({ id }) => id);
+  byId("welcome").hidden = true;
+  await thread.ask(question);
+}
+
+function onRunning(isRunning) {
+  composer.setRunning(isRunning);
+  if (isRunning) remember("conversation", conversation.id);
+  save();
+}
+
+/** Write the conversation soon. */
+function keep() {
+  saving ??= setTimeout(save, SAVE);
+}
+
+async function save() {
+  clearTimeout(saving);
+  saving = null;
+  if (!conversation?.rounds.length) return;
+  const { id } = conversation;
+  conversation.changed = Date.now();
   try {
-    for await (const piece of predict(request, signal)) panel.add(piece);
-    panel.end("done");
+    await store.save(conversation);
+    await list.show(conversation.id);
   } catch (error) {
-    if (signal.aborted) panel.end("stopped");
-    else panel.end("failed", error.message);
+    showProblem(byId("problems"), error, `Not kept (${id.slice(0, 4)}).`);
   }
 }
 
-/** The keyboard stays where it can do something: on Stop while an answer comes, on Send after it. */
-function setRunning(isRunning) {
-  const [from, to] = isRunning ? [send, stop] : [stop, send];
-  const hadFocus = document.activeElement === from;
-  to.disabled = false;
-  if (hadFocus) to.focus();
-  from.disabled = true;
+function renamed(id, title) {
+  if (conversation.id === id) conversation.title = title;
+  list.show(conversation.id);
 }
 
-/** Make the prompt and the answer earlier turns, and let the user write the next one. */
-function carryOn(panel) {
-  turns.add("user", panel.prompt);
-  turns.add("assistant", panel.whole);
-  panel.more.hidden = true;
-  byId("conversation").open = true;
-  prompt.value = "";
-  prompt.focus();
+function deleted(id) {
+  if (conversation.id === id) {
+    conversation.rounds = [];
+    begin();
+  } else list.show(conversation.id);
 }
 
-async function create() {
-  const id = await createFromBlueprint();
-  if (!id) return;
-  await loadModels(id);
-  prompt.focus();
+async function changeSettings() {
+  const settings = await askForSettings(conversation.settings);
+  if (!settings) return;
+  conversation.settings = settings;
+  remember("settings", settings);
+  showSettings();
+  keep();
 }
 
-async function remove() {
-  const [model] = chosenModels();
-  if (!model || !(await deleteAfterAsking(model))) return;
-  descriptions.delete(model.id);
-  await loadModels();
-  modelChoice.focus();
+function showSettings() {
+  const count = countOf(conversation.settings);
+  byId("parameter-count").textContent = count ? ` ${count} set` : "";
+}
+
+/** Show the part of the page that the address names. */
+function showPart() {
+  const isModels = location.hash.startsWith("#models");
+  byId("models-panel").hidden = !isModels;
+  for (const id of ["chat-panel", "choices", "parameters"]) byId(id).hidden = isModels;
+  byId("part-title").textContent = isModels ? "Models" : "Chat";
+  byId("part-title").classList.toggle("unseen", !isModels);
+  for (const [id, isCurrent] of [["models-tab", isModels], ["chat-tab", !isModels]]) {
+    if (isCurrent) byId(id).setAttribute("aria-current", "page");
+    else byId(id).removeAttribute("aria-current");
+  }
+  side.close();
 }
