@@ -81,8 +81,10 @@ export class AnswerView {
     this.draw();
     this.element.classList.remove("is-running");
     this.text.setAttribute("aria-busy", "false");
-    if (error) this.problem.replaceChildren(problemOf(error, this.answer.text ? "The answer is not whole." : ""));
-    this.showEnd();
+    this.thread.drawn(() => {
+      if (error) this.problem.replaceChildren(problemOf(error, this.answer.text ? "The answer is not whole." : ""));
+      this.showEnd();
+    });
   }
 
   draw() {
@@ -155,7 +157,7 @@ export class AnswerView {
     const parts = [
       first !== null && `${duration(first)} to the first token`,
       rate !== null && `${number(Math.round(rate * 10) / 10)} tokens/s`,
-      output !== null && `${isCounted ? "" : "about "}${number(output)} tokens`,
+      output !== null && `${isCounted ? "" : "about "}${number(output)} ${output === 1 ? "token" : "tokens"}`,
       cost !== null && `cost ${cost}`,
     ];
     this.figuresTitle.textContent = parts.filter(Boolean).join(" · ");
@@ -179,9 +181,11 @@ export class AnswerView {
       ["Whole time", duration(ended)],
       ["End", reason],
     ]);
-    const plot = new Plot(`Tokens a second, ${this.answer.model.name}`);
-    this.details = make("div", { className: "inside" }, list, plot.element, ...this.code());
+    this.details = make("div", { className: "inside" }, list, ...this.code());
     this.figures.append(this.details);
+    if (points.length < 2) return; // it was over before there was a line to draw
+    const plot = new Plot(`Tokens a second, ${this.answer.model.name}`);
+    list.after(plot.element);
     plot.draw(points);
   }
 

@@ -71,7 +71,7 @@ async function showChoice() {
 function noteOf(chosen, silent) {
   if (silent.length) return `${silent[0].name} makes embeddings: it answers nothing. Choose another model.`;
   return chosen.map(({ name, description, can_stream: canStream }) =>
-    [description || name, canStream ? "" : "It answers in one piece."].filter(Boolean).join(". ")).join(" · ");
+    [description, canStream ? "" : `${name} answers in one piece.`].filter(Boolean).join(" ")).filter(Boolean).join(" · ");
 }
 
 function showWelcome() {

@@ -11,6 +11,7 @@ const TAGS = [
 const RULES = {
   ALLOWED_TAGS: TAGS,
   ALLOWED_ATTR: ["href", "start", "align", "class"],
+  ADD_URI_SAFE_ATTR: ["start", "align"],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
   RETURN_DOM_FRAGMENT: true,
 };
