@@ -1,7 +1,7 @@
 // The message that is being written, and the buttons that send it and stop the answer.
 
 import { Attachments } from "./attachments.js";
-import { byId, make } from "./elements.js";
+import { byId, showProblem } from "./elements.js";
 import { recall, remember } from "./preferences.js";
 
 const isTouched = matchMedia("(pointer: coarse)"); // where Enter begins a line, as there is no Shift to hold
@@ -58,6 +58,6 @@ export class Composer {
   }
 
   complain(text) {
-    this.problem.replaceChildren(make("div", { className: "problem", role: "alert" }, make("p", {}, text)));
+    showProblem(this.problem, text);
   }
 }

@@ -1,6 +1,6 @@
 // The conversations of this browser: open, rename, export, delete.
 
-import { ask } from "./dialog.js";
+import { ask } from "./dialogs.js";
 import { byId, make } from "./elements.js";
 import { download } from "./exports.js";
 

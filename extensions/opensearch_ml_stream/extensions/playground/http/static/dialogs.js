@@ -1,8 +1,8 @@
 // The dialogs: a new model from a blueprint, and the deletion of one.
 
 import { call } from "./api.js";
-import { ask } from "./dialog.js";
 import { make } from "./elements.js";
+import { showError } from "./problems.js";
 
 /** Ask for a blueprint and its fields and create a model; its id, or null if the dialog was closed. */
 export async function createFromBlueprint() {
@@ -56,4 +56,35 @@ function field(label, hint, properties, group = "") {
   const note = hint ? [make("p", { className: "note", id: `${input.id}-note` }, hint)] : [];
   if (hint) input.setAttribute("aria-describedby", `${input.id}-note`);
   return make("div", { className: "field" }, make("label", { for: input.id }, label), input, ...note);
+}
+
+/** A modal dialog that does `act(form)` when it is confirmed; what `act` returns, or null if it was closed. */
+export function ask(title, content, confirm, act) {
+  const problem = make("div");
+  const yes = make("button", { type: "submit" }, confirm);
+  const no = make("button", { type: "button", className: "quiet" }, "Cancel");
+  const form = make("form", { noValidate: true }, make("h2", { id: "dialog-title" }, title), ...content, problem, make("div", { className: "row main-buttons" }, yes, no));
+  no.autofocus = !form.querySelector("input, select, textarea"); // a stray Enter deletes nothing
+  const dialog = make("dialog", { className: "card", "aria-labelledby": "dialog-title" }, form);
+  document.body.append(dialog);
+  return new Promise((resolve) => {
+    let result = null;
+    no.addEventListener("click", () => dialog.close());
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(result);
+    });
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      yes.disabled = true;
+      try {
+        result = (await act(form)) ?? {};
+        dialog.close();
+      } catch (error) {
+        showError(problem, error);
+        yes.disabled = false;
+      }
+    });
+    dialog.showModal();
+  });
 }

@@ -39,6 +39,11 @@ export async function copy(text, element) {
   setTimeout(() => (element.textContent = before), 2000);
 }
 
+/** Put a visible alert into `place`, in the stead of the one that was there. */
+export function showProblem(place, message) {
+  place.replaceChildren(make("div", { role: "alert", className: "problem" }, make("p", {}, message)));
+}
+
 /** "1,234" for counts, "12.3" for small values, null as it is. */
 export function number(value) {
   if (value === null || value === undefined) return null;

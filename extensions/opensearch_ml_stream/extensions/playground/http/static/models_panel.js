@@ -1,24 +1,36 @@
 // The models, apart from the thread: made from a blueprint, and deleted.
 
+import { call } from "./api.js";
 import { createFromBlueprint, deleteAfterAsking } from "./dialogs.js";
 import { button, make } from "./elements.js";
-import { showProblem } from "./problems.js";
+import { showError } from "./problems.js";
 
-/** Show the models in `place`; `onChange()` after one is made or gone. */
-export function showModels(place, models, onChange) {
+/**
+ * Show the models in a section, each time that the page's hash is `#models`. `changed()` is told of each change;
+ * `use(id)` is where a model is asked something.
+ */
+export function mountModels(section, { changed, use }) {
   const problem = make("div");
+  const list = make("ul", { className: "model-list" });
+  const create = make("button", { type: "button" }, "New from a blueprint");
   const act = async (step) => {
     try {
       problem.replaceChildren();
-      if (await step()) await onChange();
+      if (!(await step())) return;
+      await show();
+      await changed();
     } catch (error) {
-      showProblem(problem, error);
+      showError(problem, error);
     }
   };
-  const create = make("button", { type: "button", id: "create" }, "New from a blueprint");
-  create.addEventListener("click", () => act(createFromBlueprint));
-  const items = models.map((model) => make("li", { className: "card" },
+  const itemOf = (model) => make("li", { className: "card" },
     make("strong", {}, model.name), make("p", { className: "note" }, [model.provider, model.state.toLowerCase()].filter(Boolean).join(" · ")),
-    button("Delete", () => act(() => deleteAfterAsking(model)), { className: "quiet small danger", "aria-label": `Delete ${model.name}` })));
-  place.replaceChildren(make("div", { className: "inner" }, problem, create, make("ul", { className: "model-list" }, ...items)));
+    button("Ask", () => use(model.id), { "aria-label": `Ask ${model.name}` }),
+    button("Delete", () => act(() => deleteAfterAsking(model)), { className: "quiet small danger", "aria-label": `Delete ${model.name}` }));
+  const show = async () => list.replaceChildren(...(await call("models")).models.map(itemOf));
+  create.addEventListener("click", () => act(createFromBlueprint));
+  section.replaceChildren(make("div", { className: "inner" }, problem, create, list));
+  const open = () => location.hash === "#models" && act(show);
+  addEventListener("hashchange", open);
+  open();
 }

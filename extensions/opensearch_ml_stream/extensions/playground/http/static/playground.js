@@ -6,9 +6,9 @@ import { ConversationList } from "./conversation_list.js";
 import { ConversationStore } from "./conversation_store.js";
 import { byId } from "./elements.js";
 import { ModelChoice } from "./models.js";
-import { showModels } from "./models_panel.js";
+import { mountModels } from "./models_panel.js";
 import { recall, remember } from "./preferences.js";
-import { showProblem } from "./problems.js";
+import { showError } from "./problems.js";
 import { askForSettings, countOf } from "./settings.js";
 import { followSide } from "./side.js";
 import { followStatistics } from "./statistics.js";
@@ -29,6 +29,7 @@ const side = followSide();
 let conversation = null;
 let saving = null; // the timer of the next writing
 
+mountModels(byId("models-panel"), { changed: () => shown(loadModels), use });
 followTheme();
 followStatistics();
 addEventListener("hashchange", () => showPart());
@@ -46,14 +47,13 @@ async function shown(step) {
     byId("problems").replaceChildren();
     await step();
   } catch (error) {
-    showProblem(byId("problems"), error);
+    showError(byId("problems"), error);
   }
 }
 
 async function loadModels() {
   await models.load();
   byId("no-models").hidden = models.all.length > 0;
-  showModels(byId("models-panel"), models.all, () => shown(loadModels));
   await showChoice();
 }
 
@@ -105,6 +105,13 @@ async function resume() {
   else await list.show(null);
 }
 
+/** Begin a conversation with a model. */
+async function use(id) {
+  begin();
+  models.choose([id]);
+  await showChoice();
+}
+
 function leave() {
   if (thread.isRunning) thread.stop();
   save();
@@ -147,7 +154,7 @@ async function save() {
     await store.save(conversation);
     await list.show(conversation.id);
   } catch (error) {
-    showProblem(byId("problems"), error, `Not kept (${id.slice(0, 4)}).`);
+    showError(byId("problems"), error, `Not kept (${id.slice(0, 4)}).`);
   }
 }
 

@@ -62,6 +62,6 @@ export function problemOf(error, heading = "") {
 }
 
 /** Put the error into a place, in the stead of the one that was there. */
-export function showProblem(place, error, heading = "") {
+export function showError(place, error, heading = "") {
   place.replaceChildren(problemOf(error, heading));
 }

@@ -1,7 +1,7 @@
 // The settings of a conversation: its system text, how the model samples, its tools, and anything else for the request.
 
 import { SettingError, bodyOf } from "./chat_request.js";
-import { ask } from "./dialog.js";
+import { ask } from "./dialogs.js";
 import { make } from "./elements.js";
 
 const EFFORTS = ["", "none", "minimal", "low", "medium", "high"];
