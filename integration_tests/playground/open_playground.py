@@ -19,6 +19,7 @@ from integration_tests.support.fake_provider import (
     Gate,
     Request,
     Script,
+    anthropic_stream,
     chunk,
     json_response,
     openai_delta,
@@ -117,6 +118,8 @@ def running_playground(folder: Path, **settings: str) -> Iterator[Playground]:
         "refused": lambda: json_response({"error": {"message": "no such key"}}, 401),
         "thinking": thinking,
         "hostile": lambda: openai_stream([HOSTILE]),
+        "nasty": lambda: json_response({"error": {"message": HOSTILE}}, 500),
+        "claude": lambda: anthropic_stream(WORDS),
         "markdown": lambda: openai_stream(re.findall(r".{1,7}", MARKDOWN, re.DOTALL)),
     }
 

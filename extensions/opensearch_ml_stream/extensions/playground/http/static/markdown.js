@@ -3,7 +3,7 @@
 import { codeBlock, elementsOf, marked } from "./sanitized.js";
 import { make } from "./elements.js";
 
-const MOST_TAIL = 8192; // characters that are rendered again at most: a longer list, table or paragraph is divided
+const MOST_TAIL = 4096; // characters that are rendered again at most: a longer list, table or paragraph is divided
 const FENCE = /^ {0,3}(`{3,}|~{3,})([^\n]*)\n/;
 const LINES_OF_PART = 50; // lines of code that are laid out together
 
@@ -20,6 +20,7 @@ export class Markdown {
     this.pending = "";
     this.left = ""; // what is drawn in the tail
     this.code = null;
+    this.growing = null; // a list, a table or a paragraph whose beginning stands before the tail
     this.tail.replaceChildren();
     this.place.replaceChildren(this.tail);
   }
@@ -33,7 +34,7 @@ export class Markdown {
   /** Show what was taken. */
   draw() {
     if (!this.pending) return;
-    this.left += this.pending.replaceAll("\r\n", "\n");
+    this.left += this.pending.replaceAll("\r", "");
     this.pending = "";
     while (this.step());
   }
@@ -42,6 +43,8 @@ export class Markdown {
   end() {
     this.draw();
     if (this.code && this.left) this.code.show(this.left);
+    if (this.growing) this.insert(this.tail);
+    this.growing = null;
     this.left = "";
   }
 
@@ -54,6 +57,7 @@ export class Markdown {
       return this.left !== "";
     }
     const tokens = marked.lexer(this.left);
+    if (tokens[0]?.type === "space") this.growing = null; // a blank line ended it
     this.freeze(tokens);
     const last = tokens.at(-1);
     if (last?.type === "code" && this.beginCode()) return true;
@@ -70,11 +74,18 @@ export class Markdown {
     const whole = tokens.splice(0, Math.max(0, tokens.length - kept));
     if (!whole.length) return;
     this.insert(elementsOf(whole));
+    this.growing = null;
     this.left = this.left.slice(whole.reduce((length, { raw }) => length + raw.length, 0));
   }
 
+  /** Put elements before the tail; the first of them goes on with what has been divided. */
   insert(elements) {
-    this.place.insertBefore(elements, this.tail);
+    const first = elements.firstElementChild;
+    if (this.growing && first?.localName === this.growing.localName) {
+      partsOf(this.growing).append(...partsOf(first).childNodes);
+      first.remove();
+    }
+    if (elements !== this.tail) this.place.insertBefore(elements, this.tail);
   }
 
   /** Show a block of code that has begun line by line; whether there is one. */
@@ -97,10 +108,19 @@ export class Markdown {
       patch(this.tail, elementsOf([token]));
       return false;
     }
-    this.insert(elementsOf(marked.lexer(this.left.slice(0, length))));
+    const elements = elementsOf(marked.lexer(this.left.slice(0, length)));
+    if (token.type === "paragraph") elements.firstElementChild?.append(this.left[length - 1] === "\n" ? make("br") : " ");
+    const begun = this.growing ?? elements.firstElementChild;
+    this.insert(elements);
+    this.growing = begun;
     this.left = again + this.left.slice(length);
     return true;
   }
+}
+
+/** Where the parts of a long block stand: the rows of a table, the items of a list. */
+function partsOf(element) {
+  return element.querySelector("tbody") ?? element;
 }
 
 /** Where to cut: the number of characters, and what the rest begins with again. */
