@@ -138,6 +138,8 @@ PLAYGROUND_ROUTES: dict[str, Needs] = {
     "GET /_ui": LOGIN,
     "GET /_ui/": (_ML + "models/search", _ML + "predict", _ML + "predict/stream"),
     "GET /_ui/static/{file}": LOGIN,
+    "GET /_ui/user": LOGIN,
+    "GET /_ui/logout": LOGIN,
     "GET /_ui/models": (_ML + "models/search",),
     "GET /_ui/models/{id}": (_ML + "models/get",),
     "DELETE /_ui/models/{id}": (_ML + "undeploy_models",),

@@ -51,9 +51,15 @@ class RecordingPlayground:
 
 
 def playground_application(
-    playground: RecordingPlayground, gate: Gate, in_flight: InFlightResponses | None = None, *, is_on: bool = True
+    playground: RecordingPlayground,
+    gate: Gate,
+    in_flight: InFlightResponses | None = None,
+    *,
+    is_on: bool = True,
+    converses: bool = True,
 ) -> Starlette:
     responses = InFlightResponses(LIMITS) if in_flight is None else in_flight
     return rest_application(
-        playground_routes(playground, playground, responses, gate, "1.2.3", is_on=is_on), Paths(("/_ui",))
+        playground_routes(playground, playground, responses, gate, "1.2.3", is_on=is_on, converses=converses),
+        Paths(("/_ui",)),
     )

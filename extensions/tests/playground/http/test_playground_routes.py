@@ -23,7 +23,8 @@ CREATE_CONNECTOR, GET_CONNECTOR, DELETE_CONNECTOR = (
 )
 POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; script-src 'self'; "
-    "style-src 'self'; img-src 'self'; connect-src 'self'"
+    "style-src 'self'; img-src 'self' data:; connect-src 'self'; require-trusted-types-for 'script'; "
+    "trusted-types dompurify"
 )
 
 
@@ -60,8 +61,15 @@ async def test_the_page_has_the_version_a_closed_policy_and_only_its_own_files()
     assert page.headers.items() >= {**SECURITY_HEADERS, "content-security-policy": POLICY}.items()
     assert ui.gate.asked == [(SEARCH, ML + "predict", ML + "predict/stream")]
     named = re.findall(r'(?:src|href)="([^"#]+)"', page.body.decode())
-    assert {name.removeprefix("static/") for name in named} <= read_static_files().keys()
+    api = "../_plugins/_ml/openapi.json"
+    assert {name.removeprefix("static/") for name in named} <= {*read_static_files(), api}
     assert not re.search(r"<style|style=|<script(?![^>]+src=)|\son\w+=", page.body.decode())
+
+
+async def test_a_page_without_openais_api_knows_it() -> None:
+    application = playground_application(RecordingPlayground(), RecordingGate(), converses=False)
+    page = await send_request(application, "GET", "/_ui/")
+    assert '<html lang="en" data-converses="no">' in page.body.decode()
 
 
 async def test_the_page_knows_whether_callers_log_in_as_it_is_now() -> None:
@@ -78,6 +86,7 @@ async def test_the_page_knows_whether_callers_log_in_as_it_is_now() -> None:
     [
         ("playground.js", "text/javascript; charset=utf-8"),
         ("playground.css", "text/css; charset=utf-8"),
+        ("purify.es.mjs", "text/javascript; charset=utf-8"),
         ("icon.svg", "image/svg+xml"),
     ],
 )
