@@ -147,7 +147,7 @@ async def opened(playground: Playground, folder: Path) -> AsyncIterator[Page]:
 
 async def ready(page: Page) -> None:
     """Waits until the page can be used."""
-    await page.until("document.documentElement.dataset.ready === 'yes'")
+    await page.until("document.documentElement?.dataset.ready === 'yes'")
 
 
 async def watch(page: Page) -> None:

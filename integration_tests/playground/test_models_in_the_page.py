@@ -92,4 +92,5 @@ async def test_a_model_that_does_not_converse_is_told_so_in_a_sentence(playgroun
     playground.sidecar.create_model(connector(playground.provider.url), name="Other")
     async with opened(playground, tmp_path) as page:
         await choose(page, "Other")
-        await asked(page, "words")
+        await asked(page, "words", "failed")
+        assert "The provider did not answer as it should." in await page.value(ALERT)

@@ -2,7 +2,6 @@
 
 import pytest
 from integration_tests.playground.open_playground import (
-    ALERT,
     ANSWER,
     OUTCOMES,
     QUESTIONS,
@@ -43,6 +42,8 @@ async def tab_to(page: Page, name: str) -> None:
     """Presses Tab until the keyboard is at the element with that id or text; it is seen at every step."""
     for _ in range(60):
         await page.press("Tab")
+        if await page.value("document.activeElement === document.body"):
+            continue  # the end of the page, from where it begins again
         assert await page.value(IS_VISIBLE), await page.value("document.activeElement.outerHTML")
         if await page.value(FOCUSED) == name:
             return
@@ -161,7 +162,7 @@ async def test_axe_finds_nothing_in_any_state(playground: Playground, page: Page
     await page.click("Parameters")
     await fill(page, "setting-tools", "[")
     await page.click("Use these")
-    await page.until(f"{ALERT}.includes('JSON')")
+    await page.until("document.querySelector('dialog [role=alert]')")
     found["parameters"] = await barriers(page)
     await page.press("Escape")
     await page.resize(320, 640)
@@ -200,5 +201,5 @@ async def test_nothing_moves_for_who_wants_no_motion(page: Page) -> None:
 
 async def test_a_browser_that_asks_for_the_root_is_sent_to_the_page(playground: Playground, page: Page) -> None:
     await page.call("Page.navigate", url=playground.sidecar.url)
-    await page.until("location.pathname === '/_ui/' && document.documentElement.dataset.ready")
+    await page.until("location.pathname === '/_ui/' && document.documentElement?.dataset.ready")
     assert complaints(page) == []

@@ -36,9 +36,9 @@ addEventListener("hashchange", () => showPart());
 addEventListener("pagehide", () => save());
 byId("new-conversation").addEventListener("click", () => begin());
 byId("parameters").addEventListener("click", () => shown(changeSettings));
-begin();
+show(newConversation([], recall("settings", {})));
 showPart();
-await Promise.all([shown(loadModels), shown(showUser), shown(resume)]);
+await Promise.all([shown(loadModels).then(() => shown(resume)), shown(showUser)]);
 document.documentElement.dataset.ready = "yes";
 
 /** Run a step; its error is shown. */
@@ -81,9 +81,8 @@ function showWelcome() {
 /** Begin a conversation, with the settings of the last one. */
 function begin() {
   leave();
-  conversation = newConversation([], recall("settings", {}));
   remember("conversation", null);
-  showConversation();
+  show(newConversation([], recall("settings", {})));
   if (!matchMedia("(pointer: coarse)").matches) byId("prompt").focus();
 }
 
@@ -91,18 +90,20 @@ async function open(id) {
   const kept = await store.load(id);
   if (!kept) return;
   leave();
-  conversation = kept;
-  remember("conversation", id);
+  await goOn(kept);
+}
+
+async function goOn(kept) {
+  remember("conversation", kept.id);
+  show(kept);
   models.choose(kept.models);
-  showConversation();
   await showChoice();
 }
 
 /** Go on where the page was left. */
 async function resume() {
-  const id = recall("conversation", null);
-  if (id) await open(id);
-  else await list.show(null);
+  const kept = await store.load(recall("conversation", ""));
+  if (kept) await goOn(kept);
 }
 
 /** Begin a conversation with a model. */
@@ -119,7 +120,8 @@ function leave() {
   if (location.hash === "#models") location.hash = "#chat";
 }
 
-function showConversation() {
+function show(next) {
+  conversation = next;
   thread.show(conversation);
   showSettings();
   showWelcome();
