@@ -72,7 +72,7 @@ async def test_a_user_who_may_do_everything(playground: Playground, tmp_path: Pa
 async def test_whoever_logs_out_is_asked_again(playground: Playground, tmp_path: Path) -> None:
     async with logged_in(playground, tmp_path, "ml_read_access") as page:
         await page.value("document.querySelector('#user a').click()")
-        await page.until("document.body.innerText.includes('You are logged out')")
+        await page.until("document.body?.innerText.includes('You are logged out')")
         assert await page.value("fetch('./').then(({ status }) => status)") == 401
         with_other = playground.url.replace("://", f"://ml_full_access:{PASSWORD.replace(' ', '%20')}@")
         await page.call("Page.navigate", url=f"{with_other}logout?user=ml_read_access")

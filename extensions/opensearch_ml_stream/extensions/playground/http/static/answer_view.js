@@ -200,6 +200,6 @@ export class AnswerView {
 function folded(name, text) {
   const copying = button("Copy", () => copy(text, copying), { className: "quiet small copy-code" });
   copying.setAttribute("aria-label", `Copy ${name}`);
-  const pre = make("pre", { tabIndex: 0, role: "region", "aria-label": name }, make("code", {}, text));
+  const pre = make("pre", { tabIndex: 0, role: "group", "aria-label": name }, make("code", {}, text));
   return make("details", { className: "part" }, make("summary", {}, name), make("div", { className: "code" }, make("div", { className: "code-title" }, copying), pre));
 }

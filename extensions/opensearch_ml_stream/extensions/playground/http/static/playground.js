@@ -38,13 +38,17 @@ byId("new-conversation").addEventListener("click", () => begin());
 byId("parameters").addEventListener("click", () => shown(changeSettings));
 show(newConversation([], recall("settings", {})));
 showPart();
-await Promise.all([shown(loadModels).then(() => shown(resume)), shown(showUser)]);
+await Promise.all([attempted(loadModels).then(() => attempted(resume)), attempted(showUser)]);
 document.documentElement.dataset.ready = "yes";
 
-/** Run a step; its error is shown. */
-async function shown(step) {
+/** Run a step that the user asked for; its error is shown in the stead of earlier ones. */
+function shown(step) {
+  byId("problems").replaceChildren();
+  return attempted(step);
+}
+
+async function attempted(step) {
   try {
-    byId("problems").replaceChildren();
     await step();
   } catch (error) {
     showError(byId("problems"), error);

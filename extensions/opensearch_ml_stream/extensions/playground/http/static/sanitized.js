@@ -41,7 +41,7 @@ export function elementsOf(tokens) {
     Object.assign(link, { target: "_blank", rel: "noopener noreferrer nofollow" });
   }
   for (const table of fragment.querySelectorAll("table")) {
-    const scroll = make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Table" });
+    const scroll = make("div", { className: "scroll", tabIndex: 0, role: "group", "aria-label": "Table" });
     table.replaceWith(scroll);
     scroll.append(table);
   }
@@ -60,6 +60,6 @@ export function codeBlock(language = "") {
   const copy = make("button", { type: "button", className: "quiet small copy-code" }, "Copy");
   const name = language || "code";
   copy.setAttribute("aria-label", `Copy ${name}`);
-  const pre = make("pre", { tabIndex: 0, role: "region", "aria-label": name }, code);
+  const pre = make("pre", { tabIndex: 0, role: "group", "aria-label": name }, code);
   return { element: make("div", { className: "code" }, make("div", { className: "code-title" }, make("span", {}, language), copy), pre), code };
 }

@@ -58,7 +58,7 @@ export class ToolCalls {
   }
 
   place(index) {
-    const [name, json] = [make("code"), make("pre", { tabIndex: 0, role: "region", "aria-label": "Arguments" })];
+    const [name, json] = [make("code"), make("pre", { tabIndex: 0, role: "group", "aria-label": "Arguments" })];
     const element = make("details", { className: "part call" }, make("summary", {}, "Calls ", name), json);
     this.list.append(element);
     return { name, json, element, index };
@@ -74,7 +74,7 @@ export class ToolCalls {
   }
 
   sent(text) {
-    return make("div", { className: "field" }, make("p", { className: "note" }, "Result"), make("pre", { tabIndex: 0, role: "region", "aria-label": "Result" }, text));
+    return make("div", { className: "field" }, make("p", { className: "note" }, "Result"), make("pre", { tabIndex: 0, role: "group", "aria-label": "Result" }, text));
   }
 }
 
