@@ -33,7 +33,7 @@ export class AnswerView {
     this.figures = make("details", { className: "measured", hidden: true }, this.figuresTitle);
     this.figures.addEventListener("toggle", () => this.showDetails());
     this.actions = make("div", { className: "actions", hidden: true }, this.copyButton, this.againButton);
-    const name = make("h3", { className: "model-name" }, answer.model.name);
+    const name = make("h2", { className: "model-name" }, answer.model.name);
     this.element = make(
       "article", { className: "answer", "aria-label": `Answer of ${answer.model.name}` },
       make("header", {}, name, this.state), this.reasoning, this.text, this.calls.element, this.problem,

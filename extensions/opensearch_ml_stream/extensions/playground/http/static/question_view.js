@@ -23,7 +23,7 @@ export class QuestionView {
     this.editing = button("Edit", () => this.edit(), { "aria-label": "Edit the question" });
     const files = attachments.map((one) => make("li", {}, attachmentElement(one)));
     this.element.replaceChildren(
-      make("h3", { className: "unseen" }, "You"),
+      make("h2", { className: "unseen" }, "You"),
       ...(files.length ? [make("ul", { className: "attachments", "aria-label": "Attachments" }, ...files)] : []),
       ...(text ? [make("div", { className: "bubble" }, text)] : []),
       make("div", { className: "actions" }, copying, this.editing),

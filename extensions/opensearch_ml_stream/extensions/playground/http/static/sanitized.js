@@ -5,7 +5,7 @@ import DOMPurify from "./purify.es.mjs";
 import { make } from "./elements.js";
 
 const TAGS = [
-  "a", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "strong",
+  "a", "blockquote", "br", "code", "del", "em", "h3", "hr", "li", "ol", "p", "pre", "strong",
   "table", "tbody", "td", "th", "thead", "tr", "ul",
 ];
 const RULES = {
@@ -27,8 +27,7 @@ export const marked = new Marked({
     image: ({ href, text }) => `<a href="${escaped(href)}">${escaped(text || href)}</a>`, // nothing is loaded from elsewhere
     checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
     heading({ tokens, depth }) {
-      const level = Math.min(depth + 2, 6); // below the headings of the page
-      return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>\n`;
+      return `<h3 class="depth-${depth}">${this.parser.parseInline(tokens)}</h3>\n`; // below the page's own, in their order
     },
   },
 });
