@@ -6,7 +6,7 @@ from starlette.routing import Route
 
 from opensearch_ml_stream.connectors.errors import Unauthorized
 from opensearch_ml_stream.extensions.playground.paths import UI_PATH
-from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
+from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.pages import PageTemplate, page_response
 from opensearch_ml_stream.rest_handlers.http.requests import check_query, query
@@ -31,8 +31,8 @@ def user_routes(gate: Gate) -> list[Route]:
         A browser keeps a name and a password until they are refused, so they are, here alone: it asks for others, which
         lead to the page. Whoever cancels is logged out.
         """
-        caller = await _caller_or_none(request, gate)
-        if caller is not None and caller.name != request.query_params.get("user"):
+        caller = await gate.admit(request.scope)
+        if caller.name != request.query_params.get("user"):
             return with_security_headers(request.scope, Response(status_code=302, headers={"Location": "./"}))
         response = page_response(request.scope, await _LOGGED_OUT.render())
         response.status_code = 401
@@ -40,10 +40,3 @@ def user_routes(gate: Gate) -> list[Route]:
         return response
 
     return [Route(UI_PATH + "/user", show), Route(UI_PATH + "/logout", log_out)]
-
-
-async def _caller_or_none(request: Request, gate: Gate) -> Caller | None:
-    try:
-        return await gate.admit(request.scope)
-    except Unauthorized:
-        return None
