@@ -30,6 +30,7 @@ from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 WORDS = ["Light", " is", " scattered", " by", " air."]
 TEXT = "".join(WORDS)
+QUESTION = "Why is the sky blue?"  # of the page itself, which the provider answers as "words"
 HOSTILE = "<img src=x onerror=alert(1)><b>bold</b>"
 MARKDOWN = """\
 ## Scattering
@@ -57,6 +58,11 @@ OUTCOMES = "[...document.querySelectorAll('.answer')].map(e => e.dataset.outcome
 QUESTIONS = "[...document.querySelectorAll('.bubble')].map(e => e.textContent)"
 CONVERSATIONS = "[...document.querySelectorAll('.conversation')].map(e => e.textContent)"
 ALERT = "(document.querySelector('[role=alert]')?.textContent ?? '')"
+
+
+def _vector(text: str) -> list[float]:
+    """A vector of sixteen numbers: the same for all texts but those that speak of another direction."""
+    return [(-1 if text == "opposite" else 1) * index / 8 for index in range(16)]
 
 
 def _delta(**fields: Any) -> bytes:
@@ -126,10 +132,11 @@ def running_playground(folder: Path, **settings: str) -> Iterator[Playground]:
     def script(request: Request) -> Script:
         body = request.json()
         if "input" in body:
-            return json_response({"data": [{"embedding": [index / 8 for index in range(16)]}]})
+            return json_response({"data": [{"embedding": _vector(text)} for text in body["input"]]})
         if "messages" not in body:
             return json_response({"echo": body["inputs"]})
-        return scripts[_prompt(body["messages"][-1]).split(" ")[0]]()
+        prompt = _prompt(body["messages"][-1])
+        return scripts["words" if prompt == QUESTION else prompt.split(" ")[0]]()
 
     with background_provider(script) as provider, running_sidecar(folder, settings=settings) as sidecar:
         yield Playground(sidecar, provider, gates)

@@ -1,6 +1,7 @@
 """The playground by keyboard alone, by name, on narrow and wide screens, dark and light, and by axe in every state."""
 
 import pytest
+from integration_tests.playground.models_in_page import DIALOG, choose_code, press
 from integration_tests.playground.open_playground import (
     ANSWER,
     OUTCOMES,
@@ -172,6 +173,22 @@ async def test_axe_finds_nothing_in_any_state(playground: Playground, page: Page
     await page.value("location.hash = '#models'")
     await page.until("document.querySelector('#models-panel li')")
     found["models"] = await barriers(page)
+    await page.resize(1400, 900)
+    await press(page, "Alpha", "Test")
+    await page.until("document.querySelector('.works')")
+    await choose_code(page, "Alpha", "OpenAI", "Python")
+    await page.value("document.querySelectorAll('.model details').forEach((part) => { part.open = true; })")
+    found["tested"] = await barriers(page)
+    await press(page, "Alpha", "Change")
+    await page.until(DIALOG)
+    await page.value("document.querySelectorAll('dialog details').forEach((part) => { part.open = true; })")
+    await page.click("Add a budget")
+    found["changed"] = await barriers(page)
+    await page.press("Escape")
+    await page.until(f"!{DIALOG}")
+    await page.click("New model")
+    await page.until(DIALOG)
+    found["new"] = await barriers(page)
     assert {state: rules for state, rules in found.items() if rules} == {}
 
 

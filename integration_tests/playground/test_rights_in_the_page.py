@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from integration_tests.cli.commands import output_of
+from integration_tests.playground.models_in_page import DIALOG, card, fill_in, press, show_models
 from integration_tests.playground.open_playground import (
     ALERT,
     TEXT,
@@ -103,7 +104,33 @@ async def test_a_user_who_may_only_look(playground: Playground, tmp_path: Path) 
         await asked(page, "words", "failed")
         seen = await page.value("document.querySelector('[role=alert]').innerText")
         assert "You may not do this." in seen and "a role with the permission" in seen
+        await page.value("location.hash = '#models'")
+        await page.click("New model")
+        await page.until(
+            "document.querySelector('#models-panel [role=alert]')?.textContent.includes('create_connector')"
+        )
+        assert await page.value("document.querySelector('dialog')") is None
     assert len(playground.provider.requests) == before
+
+
+async def test_a_user_who_may_only_look_is_told_what_tests_and_changes_need(
+    playground: Playground, tmp_path: Path
+) -> None:
+    async with logged_in(playground, tmp_path, "ml_read_access") as page:
+        await show_models(page, "Alpha")
+        await press(page, "Alpha", "Test")
+        await page.until(f"{card('Alpha')}.querySelector('.verdict').innerText.startsWith('It could not be tested.')")
+        assert "a role with the permission" in await page.value(f"{card('Alpha')}.querySelector('.verdict').innerText")
+        await press(page, "Alpha", "Change")
+        await fill_in(page, {"Name": "Mine"})
+        await page.click("Save")
+        await page.until(f"{DIALOG}.querySelector('[role=alert]')?.textContent.includes('models/update')")
+        await page.press("Escape")
+        await page.until(f"!{DIALOG}")
+        await press(page, "Alpha", "Delete")
+        await page.until(DIALOG)
+        await page.click("Delete it")
+        await page.until(f"{DIALOG}.querySelector('[role=alert]')?.textContent.includes('undeploy_models')")
 
 
 async def test_a_user_who_may_not_see_models_is_told_so(playground: Playground, tmp_path: Path) -> None:

@@ -3,12 +3,17 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from opensearch_ml_stream.extensions.playground.http.model_settings_routes import model_settings_routes
 from opensearch_ml_stream.extensions.playground.http.playground_routes import PAGE, playground_routes
+from opensearch_ml_stream.extensions.playground.service.allowed_servers import AllowedServers
 from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
 from opensearch_ml_stream.extensions.playground.service.live_figures import LiveFigures
+from opensearch_ml_stream.extensions.playground.service.model_changes import ModelChanges
 from opensearch_ml_stream.extensions.playground.service.playground_models import StoredPlaygroundModels
 from opensearch_ml_stream.extensions.playground.settings import PlaygroundSettings
 from opensearch_ml_stream.plugin.extension import Contribution, Core
+from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings
+from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 
 OPENAI_API = "openai_api"
 """The extension by which the page speaks with models; where it is off, the page says so, and shows models alone."""
@@ -25,6 +30,10 @@ async def open_playground(core: Core) -> AsyncIterator[Contribution]:
     routes = playground_routes(
         models, figures, core.in_flight, core.gate, core.version, is_on=is_on, converses=converses
     )
+    if is_on:
+        changes = ModelChanges(core.store, core.registry, blueprints.blueprints)
+        servers = AllowedServers(DynamicSettings(core.store, core.live, core.clock))
+        routes += model_settings_routes(changes, servers, Entry(core.gate, core.in_flight.bodies))
     for route in routes:
         route.include_in_schema = False  # only the page asks for them
     yield Contribution(routes=routes, page=PAGE if is_on else "")

@@ -24,8 +24,8 @@ class RecordingPlayground:
         self.asked: list[tuple[Any, ...]] = []
         self.error: MLStreamError | None = None
 
-    async def listed(self, caller: Caller) -> Sequence[Mapping[str, Any]]:
-        self.asked.append(("listed", caller))
+    async def listed(self, caller: Caller, *, shows_settings: bool) -> Sequence[Mapping[str, Any]]:
+        self.asked.append(("listed", caller, shows_settings))
         return [{"id": "1", "name": "m"}]
 
     async def form(self, caller: Caller, model_id: str, *, shows_connector: bool) -> Mapping[str, Any]:

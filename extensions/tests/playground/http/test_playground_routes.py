@@ -127,7 +127,7 @@ async def test_the_path_without_its_slash_leads_to_the_page() -> None:
 @pytest.mark.parametrize(
     ("method", "target", "asked", "called"),
     [
-        ("GET", "/_ui/models", [SEARCH], ("listed", CALLER)),
+        ("GET", "/_ui/models", [SEARCH, GET], ("listed", CALLER, True)),
         ("GET", "/_ui/models/a1", [GET, GET_CONNECTOR], ("form", CALLER, "a1", True)),
         ("DELETE", "/_ui/models/a1", [UNDEPLOY, DELETE, DELETE_CONNECTOR], ("delete", CALLER, "a1", True)),
         ("GET", "/_ui/blueprints", [CREATE_CONNECTOR], None),
@@ -146,11 +146,12 @@ async def test_a_request_needs_what_the_api_needs_for_the_same(
 @pytest.mark.parametrize(
     ("method", "target", "refused", "called"),
     [
+        ("GET", "/_ui/models", GET, ("listed", CALLER, False)),
         ("GET", "/_ui/models/a1", GET_CONNECTOR, ("form", CALLER, "a1", False)),
         ("DELETE", "/_ui/models/a1", DELETE_CONNECTOR, ("delete", CALLER, "a1", False)),
     ],
 )
-async def test_without_a_right_to_the_connector_the_rest_is_done(
+async def test_without_a_right_to_a_part_the_rest_is_done(
     method: str, target: str, refused: str, called: tuple[Any, ...]
 ) -> None:
     ui = Ui(PickyGate(refused))

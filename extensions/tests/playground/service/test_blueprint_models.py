@@ -48,12 +48,11 @@ def test_a_blueprint_is_a_form_of_its_credential_and_its_parameters(playground: 
             "name": "chat",
             "title": "Chat",
             "description": "A chat",
-            "credential": ["key"],
-            "credential_help": {"key": "API key"},
+            "credential": [{"name": "key", "required": True, "help": "API key"}],
             "parameters": [
-                {"name": "model", "default": "m-1", "help": "Name of the model"},
-                {"name": "region", "default": None, "help": "Where it is"},
-                {"name": "temperature", "default": None, "help": "Variety"},
+                {"name": "model", "default": "m-1", "required": False, "help": "Name of the model"},
+                {"name": "region", "default": None, "required": True, "help": "Where it is"},
+                {"name": "temperature", "default": None, "required": False, "help": "Variety"},
             ],
         }
     ]

@@ -25,9 +25,9 @@ async def test_models_are_listed_by_name_with_what_they_can_do(playground: Playg
     embedding_id = await add_connector(playground.registry, actions=[EMBEDDING])
     embedding = await add_model(playground.registry, name="an embedding", connector_id=embedding_id)
     inline = await add_model(playground.registry, name="Zoe", connector=connector_body(actions=[ACTION]))
-    listed = await playground.models.listed(ANYONE)
+    listed = await playground.models.listed(ANYONE, shows_settings=False)
     assert listed == [
-        entry(embedding, "an embedding", "REGISTERED", "", can_stream=False),
+        entry(embedding, "an embedding", "REGISTERED", "", gives_vectors=True),
         entry(made["model_id"], "Mine", "DEPLOYED", description="Chats"),
         entry(inline, "Zoe", "REGISTERED"),
     ]
@@ -40,10 +40,10 @@ def entry(
     provider: str = "openai/v1/chat/completions",
     description: str = "",
     *,
-    can_stream: bool = True,
+    gives_vectors: bool = False,
 ) -> dict[str, object]:
     known = {"id": id, "name": name, "description": description, "provider": provider}
-    return {**known, "can_stream": can_stream, "state": state}
+    return {**known, "can_stream": not gives_vectors, "gives_vectors": gives_vectors, "state": state}
 
 
 async def test_a_model_without_its_connector_or_with_a_broken_one_is_listed_all_the_same(
@@ -55,7 +55,7 @@ async def test_a_model_without_its_connector_or_with_a_broken_one_is_listed_all_
         )
     await playground.store.create(Index.CONNECTOR, {"name": "x", "actions": [{"action_type": "PREDICT"}]}, "b")
     await playground.store.create(Index.MODEL, {"name": "local", "algorithm": "TEXT_EMBEDDING"}, "local")
-    listed = await playground.models.listed(ANYONE)
+    listed = await playground.models.listed(ANYONE, shows_settings=False)
     assert [(one["id"], one["provider"], one["can_stream"]) for one in listed] == [
         ("broken", "", False),
         ("lost", "", False),
@@ -112,8 +112,8 @@ async def test_who_may_not_see_a_model_or_its_connector_is_not_shown_it() -> Non
     async with playground_on(SQLiteStore(":memory:"), **switches) as playground:
         made = await playground.models.create(ANN, "chat", NEW)
         await playground.registry.models.get(ANN, made["model_id"])
-        assert [one["id"] for one in await playground.models.listed(ANN)] == [made["model_id"]]
-        assert await playground.models.listed(BOB) == []
+        assert [one["id"] for one in await playground.models.listed(ANN, shows_settings=False)] == [made["model_id"]]
+        assert await playground.models.listed(BOB, shows_settings=False) == []
         for shows_connector in (True, False):
             with pytest.raises(Forbidden):
                 await playground.models.form(BOB, made["model_id"], shows_connector=shows_connector)

@@ -1,6 +1,5 @@
 """The commands `endpoints list`, `allow` and `remove`: the URLs that connectors may call, on a running sidecar."""
 
-import socket
 from typing import Annotated
 
 import typer
@@ -11,17 +10,12 @@ from opensearch_ml_stream.plugin.cli.printing import print_table
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 from opensearch_ml_stream.plugin.settings.endpoint_permissions import (
-    PATTERNS,
     PRIVATE_ALLOWED,
-    PRIVATE_PATTERNS,
     EndpointPermissions,
     origin_pattern,
 )
-from opensearch_ml_stream.plugin.upstream.addresses import is_private, literal_address
+from opensearch_ml_stream.plugin.upstream.allowing_endpoints import has_private_address, is_allowed
 from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
-from opensearch_ml_stream.plugin.upstream.trusted_endpoints import is_trusted
-
-_PRIVATE_SUFFIXES = (".local", ".localhost", ".internal", ".lan", ".home.arpa", ".svc", ".cluster.local")
 
 endpoints_app = typer.Typer(no_args_is_help=True, help="The servers that connectors may call.")
 
@@ -50,11 +44,11 @@ def allow(
 ) -> None:
     """Let connectors call a server, at its private address too if it has one."""
     target = _read_target(endpoint)
-    needs_private = _has_private_address(target.host) if private is None else private
+    needs_private = has_private_address(target.host) if private is None else private
     with open_api(sidecar) as api:
         before = _read(api)
         after = before.with_pattern(_pattern(target), is_private=needs_private)
-        if before == after or _is_allowed(endpoint, before, needs_private=needs_private):
+        if before == after or is_allowed(endpoint, before, needs_private=needs_private):
             typer.echo(f"{target.origins[0]} is allowed already")
             return
         _write(api, after)
@@ -90,7 +84,7 @@ def remove(
 def allow_private(api: SidecarAPI, endpoint: str) -> None:
     """Let connectors call a server at its private address, if the settings in force do not."""
     permissions = _read(api)
-    if not _is_allowed(endpoint, permissions, needs_private=True):
+    if not is_allowed(endpoint, permissions, needs_private=True):
         _write(api, permissions.with_pattern(_pattern(parse_target(endpoint)), is_private=True))
 
 
@@ -104,41 +98,11 @@ def _pattern(target: Target) -> str:
     return origin_pattern(target.origins[0])
 
 
-def _is_allowed(endpoint: str, permissions: EndpointPermissions, *, needs_private: bool) -> bool:
-    """Return whether all that the server needs is allowed by patterns of whatever form."""
-    if not is_trusted(endpoint, permissions.patterns):
-        return False
-    if not needs_private:
-        return True
-    private = permissions.private_patterns
-    return permissions.private_allowed and (not private or is_trusted(endpoint, private))
-
-
 def _read(api: SidecarAPI) -> EndpointPermissions:
     response = api.call("GET", "/_settings?include_defaults=true&flat_settings=true")
     values = {**response["defaults"], **response["persistent"]}
-    return EndpointPermissions(
-        tuple(values[PATTERNS]), tuple(values[PRIVATE_PATTERNS]), values[PRIVATE_ALLOWED] == "true"
-    )
+    return EndpointPermissions.of(values)
 
 
 def _write(api: SidecarAPI, permissions: EndpointPermissions) -> None:
-    changes = {
-        PATTERNS: permissions.patterns,
-        PRIVATE_PATTERNS: permissions.private_patterns,
-        PRIVATE_ALLOWED: permissions.private_allowed,
-    }
-    api.call("PUT", "/_settings", {"persistent": changes})
-
-
-def _has_private_address(host: str) -> bool:
-    """Return whether the host has a private address, as far as this machine knows."""
-    literal = literal_address(host)
-    if literal is not None:
-        return is_private(literal)
-    if "." not in host or host.endswith(_PRIVATE_SUFFIXES):  # of a container or service, which has no other
-        return True
-    try:
-        return any(is_private(str(entry[4][0])) for entry in socket.getaddrinfo(host, None))
-    except OSError:
-        return False
+    api.call("PUT", "/_settings", {"persistent": permissions.settings})

@@ -1,7 +1,9 @@
 """Adds endpoints to the trusted ones and removes them, each with no more private addresses than it needs."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 PATTERNS = "plugins.ml_commons.trusted_connector_endpoints_regex"
 PRIVATE_PATTERNS = "plugins.ml_commons.trusted_connector_private_endpoints_regex"
@@ -15,6 +17,22 @@ class EndpointPermissions:
     patterns: tuple[str, ...]
     private_patterns: tuple[str, ...]
     private_allowed: bool
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the permissions of settings by full name, with values as they are or as `/_settings` prints them."""
+        return cls(
+            tuple(values[PATTERNS]), tuple(values[PRIVATE_PATTERNS]), str(values[PRIVATE_ALLOWED]).lower() == "true"
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings by full name."""
+        return {
+            PATTERNS: self.patterns,
+            PRIVATE_PATTERNS: self.private_patterns,
+            PRIVATE_ALLOWED: self.private_allowed,
+        }
 
     def with_pattern(self, pattern: str, *, is_private: bool) -> "EndpointPermissions":
         """Return the permissions with this pattern too, and its private addresses if it has some."""

@@ -8,21 +8,22 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.extensions.playground.http.admission import admit, may
 from opensearch_ml_stream.extensions.playground.http.live_statistics import LiveStatistics, LiveStatisticsEndpoint
 from opensearch_ml_stream.extensions.playground.http.page_files import PageFile, read_page, read_static_files
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel, PlaygroundModels
 from opensearch_ml_stream.extensions.playground.http.user_routes import user_routes
 from opensearch_ml_stream.extensions.playground.paths import UI_PATH
 from opensearch_ml_stream.rest_handlers import actions
-from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
+from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers
-from opensearch_ml_stream.rest_handlers.http.requests import check_query, json_body, query, read_body
+from opensearch_ml_stream.rest_handlers.http.requests import json_body, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
-from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry, check_ids
+from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 
 PAGE = UI_PATH.removeprefix("/") + "/"  # relative to `/`, so that a proxy may serve all of this below a prefix
 _OF_NEW_MODEL = frozenset({"model_name", "credential", "parameters"})
@@ -90,21 +91,22 @@ def _page_routes(gate: Gate, version: str, *, converses: bool) -> list[Route]:
 def _model_routes(models: PlaygroundModels, gate: Gate) -> list[Route]:
     async def list_all(request: Request) -> Response:
         """List the models that the caller may see."""
-        caller = await _admit(request, gate, actions.MODEL_SEARCH)
-        return json_response(request, {"models": await models.listed(caller)})
+        caller = await admit(request, gate, actions.MODEL_SEARCH)
+        shows_settings = await may(request, gate, actions.MODEL_GET)
+        return json_response(request, {"models": await models.listed(caller, shows_settings=shows_settings)})
 
     async def show(request: Request) -> Response:
         """Return what a form for a call of a model asks."""
-        caller = await _admit(request, gate, actions.MODEL_GET)
-        shows_connector = await _may(request, gate, actions.CONNECTOR_GET)
+        caller = await admit(request, gate, actions.MODEL_GET)
+        shows_connector = await may(request, gate, actions.CONNECTOR_GET)
         form = await models.form(caller, request.path_params["id"], shows_connector=shows_connector)
         return json_response(request, form)
 
     async def delete(request: Request) -> Response:
         """Undeploy and delete a model, and its connector if nothing else needs that."""
-        await _admit(request, gate, actions.MODEL_UNDEPLOY)
-        caller = await _admit(request, gate, actions.MODEL_DELETE)
-        with_connector = await _may(request, gate, actions.CONNECTOR_DELETE)
+        await admit(request, gate, actions.MODEL_UNDEPLOY)
+        caller = await admit(request, gate, actions.MODEL_DELETE)
+        with_connector = await may(request, gate, actions.CONNECTOR_DELETE)
         return json_response(
             request, await models.delete(caller, request.path_params["id"], with_connector=with_connector)
         )
@@ -119,13 +121,13 @@ def _model_routes(models: PlaygroundModels, gate: Gate) -> list[Route]:
 def _blueprint_routes(models: PlaygroundModels, entry: Entry) -> list[Route]:
     async def list_all(request: Request) -> Response:
         """List the blueprints, with the credentials and parameters that each takes."""
-        await _admit(request, entry.gate, actions.CONNECTOR_CREATE)
+        await admit(request, entry.gate, actions.CONNECTOR_CREATE)
         return json_response(request, {"blueprints": models.blueprints()})
 
     async def create(request: Request) -> Response:
         """Make a connector and a deployed model from a blueprint."""
-        await _admit(request, entry.gate, actions.MODEL_REGISTER)
-        caller = await _admit(request, entry.gate, actions.CONNECTOR_CREATE)
+        await admit(request, entry.gate, actions.MODEL_REGISTER)
+        caller = await admit(request, entry.gate, actions.CONNECTOR_CREATE)
         with BodyReservation(entry.bodies) as reservation:
             data = await read_body(request.scope, request.receive, reservation)
             new = _new_model(json_body(request.scope, data))
@@ -135,22 +137,6 @@ def _blueprint_routes(models: PlaygroundModels, entry: Entry) -> list[Route]:
         Route(UI_PATH + "/blueprints", list_all),
         Route(UI_PATH + "/blueprints/{name}", create, methods=["POST"]),
     ]
-
-
-async def _admit(request: Request, gate: Gate, action: str) -> Caller:
-    """Return the caller, who may do the action; InvalidRequest for a query or an id that nothing can have."""
-    caller = await gate.admit(request.scope, action)
-    check_query(request.scope, query(request.scope))
-    check_ids(request.path_params)
-    return caller
-
-
-async def _may(request: Request, gate: Gate, action: str) -> bool:
-    try:
-        await gate.admit(request.scope, action)
-    except Forbidden:
-        return False
-    return True
 
 
 def _new_model(data: bytes) -> NewModel:

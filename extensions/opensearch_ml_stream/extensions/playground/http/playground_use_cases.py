@@ -24,8 +24,8 @@ class NewModel:
 class PlaygroundModels(Protocol):
     """Models as the playground shows and makes them."""
 
-    async def listed(self, caller: Caller) -> Sequence[Json]:
-        """Return the models that the caller may see, sorted by name."""
+    async def listed(self, caller: Caller, *, shows_settings: bool) -> Sequence[Json]:
+        """Return the models that the caller may see, sorted by name; limits and access only if `shows_settings`."""
         ...
 
     async def form(self, caller: Caller, model_id: str, *, shows_connector: bool) -> Json:

@@ -93,16 +93,20 @@ async def _quietly(undo: Any, caller: Caller, *what: Any) -> None:
 
 def _view(blueprint: Blueprint) -> Json:
     given = blueprint.connector.get("parameters") or {}
+    filled = blueprint.connector.get("credential") or {}
     return {
         "name": blueprint.name,
         "title": blueprint.model.get("name") or blueprint.name,
         "description": blueprint.description,
-        "credential": list(blueprint.credential),
-        "credential_help": blueprint.credential,
+        "credential": [
+            {"name": name, "required": is_to_be_given(filled.get(name)), "help": help_text}
+            for name, help_text in blueprint.credential.items()
+        ],
         "parameters": [
             {
                 "name": name,
                 "default": None if name in blueprint.required else _default(given.get(name)),
+                "required": name in blueprint.required or is_to_be_given(given.get(name)),
                 "help": help_text,
             }
             for name, help_text in blueprint.parameters.items()

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from opensearch_ml_stream.connectors.documents import Connector, read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest
 from opensearch_ml_stream.connectors.model_options import InputOptions, read_sidecar_settings
+from opensearch_ml_stream.connectors.predict.model_inputs import find_model_inputs
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
 from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
 from opensearch_ml_stream.extensions.playground.service.model_form import FormParameter, ModelForm, find_model_form
+from opensearch_ml_stream.extensions.playground.service.model_overviews import OF_MODEL, ModelOverviews
 from opensearch_ml_stream.plugin.connector_protocol import find_own_requests
 from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.registry import Registry
@@ -22,7 +24,7 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 
 MAX_LISTED = 1_000
 _AT_ONCE = 50  # models whose connectors are read before other requests get their turn
-_SHOWN = ["name", "description", "model_state", "connector_id", "connector"]
+_SHOWN = ["name", "description", "model_state", "connector_id", "connector", *OF_MODEL]
 _OF_CONNECTOR = ["name", "version", "protocol", "parameters", "actions"]
 _FORM_OF_A_PROTOCOL = ModelForm("inputs", "inputs", (FormParameter("inputs", None),))
 
@@ -36,7 +38,7 @@ class StoredPlaygroundModels:
     made: BlueprintModels
     additions: ModelAdditions
 
-    async def listed(self, caller: Caller) -> Sequence[Json]:
+    async def listed(self, caller: Caller, *, shows_settings: bool) -> Sequence[Json]:
         """Return the remote models that the caller may see, sorted by name, at most MAX_LISTED."""
         body: Json = {
             "query": {"term": {"algorithm": "REMOTE"}},
@@ -49,12 +51,13 @@ class StoredPlaygroundModels:
         connectors = await self._connectors(
             source["connector_id"] for source in sources.values() if "connector_id" in source
         )
-        listed = []
+        overviews = await ModelOverviews(self.store, self.registry).of(caller, sources) if shows_settings else {}
+        listed: list[Json] = []
         for position, (model_id, source) in enumerate(sources.items()):
             if position % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
             connector = source.get("connector") or connectors.get(source.get("connector_id", ""))
-            listed.append(self._entry(model_id, source, connector))
+            listed.append({**self._entry(model_id, source, connector), **overviews.get(model_id, {})})
         return sorted(listed, key=lambda entry: (entry["name"].casefold(), entry["id"]))
 
     async def form(self, caller: Caller, model_id: str, *, shows_connector: bool) -> Json:
@@ -120,12 +123,14 @@ class StoredPlaygroundModels:
 
     def _entry(self, model_id: str, source: Json, connector: Json | None) -> dict[str, str | bool]:
         provider, can_stream = self._provider(model_id, connector or {})
+        gives_vectors = not can_stream and _gives_vectors(connector or {})
         return {
             "id": model_id,
             "name": str(source.get("name", model_id)),
             "description": str(source.get("description") or ""),
             "provider": provider,
             "can_stream": can_stream,
+            "gives_vectors": gives_vectors,
             "state": str(source.get("model_state", "")),
         }
 
@@ -138,6 +143,15 @@ class StoredPlaygroundModels:
             return spec_for(connector, connector.action(), {}, self.additions.providers).name, True
         except InvalidRequest:  # there is no connector, it is broken, or it does not stream
             return "", False
+
+
+def _gives_vectors(document: Json) -> bool:
+    try:
+        connector = read_connector(document)
+        parameters = ConnectorParameters.compile(connector.parameters)
+        return find_model_inputs(connector.action(), parameters).takes_texts
+    except InvalidRequest:
+        return False
 
 
 def _form(connector: Connector, prompt: str | None) -> ModelForm:

@@ -1,6 +1,6 @@
 // One answer in the thread: its text as it arrives, reasoning and tool calls folded, its figures below it.
 
-import { button, copy, duration, make, number, showFigures } from "./elements.js";
+import { button, copy, copyable, duration, folded, make, number, showFigures } from "./elements.js";
 import { Markdown } from "./markdown.js";
 import { Measurements } from "./measurements.js";
 import { Plot } from "./plot.js";
@@ -192,14 +192,7 @@ export class AnswerView {
   code() {
     if (!this.request) return []; // kept: neither is in the browser's database
     const raw = this.objects.slice(-KEPT_OBJECTS).map((object) => JSON.stringify(object)).join("\n");
-    return [folded(`Raw objects (${number(this.objectCount)})`, raw), folded("curl", curlOf(this.request))];
+    return [[`Raw objects (${number(this.objectCount)})`, raw], ["curl", curlOf(this.request)]]
+      .map(([name, text]) => folded(name, copyable(name, make("code", {}, text))));
   }
-}
-
-/** A part that opens, with text to copy. */
-function folded(name, text) {
-  const copying = button("Copy", () => copy(text, copying), { className: "quiet small copy-code" });
-  copying.setAttribute("aria-label", `Copy ${name}`);
-  const pre = make("pre", { tabIndex: 0, role: "group", "aria-label": name }, make("code", {}, text));
-  return make("details", { className: "part" }, make("summary", {}, name), make("div", { className: "code" }, make("div", { className: "code-title" }, copying), pre));
 }

@@ -1,8 +1,9 @@
 // The message that is being written, and the buttons that send it and stop the answer.
 
 import { Attachments } from "./attachments.js";
-import { byId, showProblem } from "./elements.js";
+import { byId } from "./elements.js";
 import { recall, remember } from "./preferences.js";
+import { showError } from "./problems.js";
 
 const isTouched = matchMedia("(pointer: coarse)"); // where Enter begins a line, as there is no Shift to hold
 
@@ -58,6 +59,6 @@ export class Composer {
   }
 
   complain(text) {
-    showProblem(this.problem, text);
+    showError(this.problem, { what: text });
   }
 }

@@ -1,7 +1,7 @@
 // The conversations of this browser: open, rename, export, delete.
 
 import { ask } from "./dialogs.js";
-import { byId, make } from "./elements.js";
+import { byId, field, make } from "./elements.js";
 import { download } from "./exports.js";
 
 const ACTS = ["Rename", "Export as Markdown", "Export as JSON", "Delete"];
@@ -42,10 +42,9 @@ export class ConversationList {
   }
 
   async rename(id, title) {
-    const field = make("input", { id: "new-title", value: title, maxLength: 200 });
-    const content = make("div", { className: "field" }, make("label", { for: "new-title" }, "Name"), field);
-    const renamed = await ask("Rename the conversation", [content], "Rename", async () => {
-      const name = field.value.trim() || title;
+    const input = make("input", { id: "new-title", value: title, maxLength: 200 });
+    const renamed = await ask("Rename the conversation", [field(input, "Name")], "Rename", async () => {
+      const name = input.value.trim() || title;
       await this.store.save({ ...(await this.store.load(id)), title: name });
       return name;
     });

@@ -21,6 +21,26 @@ export function button(text, act, properties = {}) {
   return element;
 }
 
+/** A labelled field, with a note below it where there is a hint; `more` stands beside its label. */
+export function field(input, label, hint = "", ...more) {
+  const id = `${input.id}-note`;
+  if (hint) input.setAttribute("aria-describedby", id);
+  const note = hint ? [make("p", { className: "note", id }, ...[hint].flat())] : [];
+  return make("div", { className: "field" }, make("label", { for: input.id }, label, ...more), input, ...note);
+}
+
+/** A part that opens. */
+export function folded(title, ...content) {
+  return make("details", { className: "part" }, make("summary", {}, title), make("div", { className: "inside" }, ...content));
+}
+
+/** A text in a frame, with a row above it that ends with a button to copy it. */
+export function copyable(name, text, ...choices) {
+  const copying = button("Copy", () => copy(text.textContent, copying), { className: "quiet small", "aria-label": `Copy ${name}` });
+  const pre = make("pre", { tabIndex: 0, role: "group", "aria-label": name }, text);
+  return make("div", { className: "code" }, make("div", { className: "code-title" }, ...choices, copying), pre);
+}
+
 /** Terms and values of a description list; a value of null is shown as a dash. */
 export function showFigures(list, figures) {
   const groups = figures.map(([term, value]) => make("div", {}, make("dt", {}, term), make("dd", {}, value ?? "–")));
@@ -37,11 +57,6 @@ export async function copy(text, element) {
     element.textContent = "Not allowed here";
   }
   setTimeout(() => (element.textContent = before), 2000);
-}
-
-/** Put a visible alert into `place`, in the stead of the one that was there. */
-export function showProblem(place, message) {
-  place.replaceChildren(make("div", { role: "alert", className: "problem" }, make("p", {}, message)));
 }
 
 /** "1,234" for counts, "12.3" for small values, null as it is. */

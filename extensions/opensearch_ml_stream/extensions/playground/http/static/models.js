@@ -8,7 +8,6 @@ export class ModelChoice {
   /** `onChange()` after another choice. */
   constructor(onChange) {
     this.all = [];
-    this.kinds = new Map(); // model id -> chat, prompt, inputs, embedding, other; null where that cannot be known
     [this.first, this.second] = [byId("model"), byId("compare")];
     for (const choice of [this.first, this.second]) {
       choice.addEventListener("change", () => {
@@ -18,14 +17,15 @@ export class ModelChoice {
     }
   }
 
-  /** Load the models and choose again what was chosen. */
+  /** Load the models and choose again what was chosen, at first what was chosen the last time. */
   async load() {
+    const before = this.all.length ? [this.first.value, this.second.value] : recall("models", []);
     const { models } = await call("models");
     this.all = models;
     const options = () => models.map((model) => make("option", { value: model.id }, this.label(model)));
     this.first.replaceChildren(...options());
     this.second.replaceChildren(make("option", { value: "" }, "No second model"), ...options());
-    this.choose(recall("models", []));
+    this.choose(before);
     for (const choice of [this.first, this.second]) choice.disabled = models.length === 0;
   }
 
@@ -38,12 +38,6 @@ export class ModelChoice {
   /** The chosen models: one, or two that may be the same. */
   get chosen() {
     return [this.first.value, this.second.value].flatMap((id) => this.all.filter((model) => model.id === id));
-  }
-
-  /** The kind of a model; null where the caller may not know. */
-  async kind({ id }) {
-    if (!this.kinds.has(id)) this.kinds.set(id, await call(`models/${encodeURIComponent(id)}`).then(({ kind }) => kind, () => null));
-    return this.kinds.get(id);
   }
 
   /** A model's name, with a part of its id where another has the same. */

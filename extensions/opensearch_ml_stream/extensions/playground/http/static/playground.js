@@ -29,10 +29,11 @@ const side = followSide();
 let conversation = null;
 let saving = null; // the timer of the next writing
 
-mountModels(byId("models-panel"), { changed: () => shown(loadModels), use });
+const modelsPanel = mountModels(byId("models-panel"), { changed: () => shown(loadModels), use });
 followTheme();
 followStatistics();
 addEventListener("hashchange", () => showPart());
+byId("create-first").addEventListener("click", () => modelsPanel.create());
 addEventListener("pagehide", () => save());
 byId("new-conversation").addEventListener("click", () => begin());
 byId("parameters").addEventListener("click", () => shown(changeSettings));
@@ -58,15 +59,14 @@ async function attempted(step) {
 async function loadModels() {
   await models.load();
   byId("no-models").hidden = models.all.length > 0;
-  await showChoice();
+  showChoice();
 }
 
 /** Show what the chosen models are, and whether they can be asked. */
-async function showChoice() {
+function showChoice() {
   const { chosen } = models;
   byId("compare").hidden = models.all.length < 1;
-  const kinds = await Promise.all(chosen.map((model) => models.kind(model)));
-  const silent = chosen.filter((_, index) => kinds[index] === "embedding");
+  const silent = chosen.filter(({ gives_vectors: givesVectors }) => givesVectors);
   composer.isUsable = CONVERSES && chosen.length > 0 && silent.length === 0;
   byId("model-note").textContent = CONVERSES ? noteOf(chosen, silent) : OFF;
   showWelcome();
@@ -94,34 +94,36 @@ async function open(id) {
   const kept = await store.load(id);
   if (!kept) return;
   leave();
-  await goOn(kept);
+  goOn(kept);
 }
 
-async function goOn(kept) {
+function goOn(kept) {
   remember("conversation", kept.id);
   show(kept);
   models.choose(kept.models);
-  await showChoice();
+  showChoice();
 }
 
 /** Go on where the page was left. */
 async function resume() {
   const kept = await store.load(recall("conversation", ""));
-  if (kept) await goOn(kept);
+  if (kept) goOn(kept);
 }
 
 /** Begin a conversation with a model. */
-async function use(id) {
+function use(id) {
   begin();
   models.choose([id]);
-  await showChoice();
+  showChoice();
 }
 
 function leave() {
   if (thread.isRunning) thread.stop();
   save();
   side.close();
-  if (location.hash === "#models") location.hash = "#chat";
+  if (location.hash !== "#models") return;
+  location.hash = "#chat";
+  showPart(); // at once: whoever begins writes
 }
 
 function show(next) {
@@ -192,7 +194,7 @@ function showSettings() {
 
 /** Show the part of the page that the address names. */
 function showPart() {
-  const isModels = location.hash.startsWith("#models");
+  const isModels = location.hash === "#models";
   byId("models-panel").hidden = !isModels;
   for (const id of ["chat-panel", "choices", "parameters"]) byId(id).hidden = isModels;
   byId("part-title").textContent = isModels ? "Models" : "Chat";

@@ -4,7 +4,7 @@ import { make } from "./elements.js";
 
 const PERMISSION = /no permissions for \[([^\]]+)\]/;
 
-/** `{what, advice}` of an error; a kept one has them. */
+/** `{what, advice}` of an error; one that was kept, or that the page knows better, has them. */
 export function explained(error) {
   if (error.what) return error;
   const { status, message, providerStatus, retryAfter, isBroken } = error;
@@ -56,8 +56,10 @@ const sentence = (text) => (/[.!?…]$/.test(text) ? text : `${text}.`);
 export function problemOf(error, heading = "") {
   const { what, advice } = explained(error);
   const parts = [make("p", {}, make("strong", {}, heading ? `${heading} ` : ""), what), ...(advice ? [make("p", {}, advice)] : [])];
-  const raw = [error.status && `Status ${error.status}`, error.raw || error.message].filter(Boolean).join("\n");
-  parts.push(make("details", {}, make("summary", {}, "What the server said"), make("pre", { tabIndex: 0 }, raw)));
+  if (error.status || error.raw) { // else nothing but the page said something
+    const raw = [error.status && `Status ${error.status}`, error.raw || error.message].filter(Boolean).join("\n");
+    parts.push(make("details", {}, make("summary", {}, "What the server said"), make("pre", { tabIndex: 0 }, raw)));
+  }
   return make("div", { className: "problem", role: "alert" }, ...parts);
 }
 

@@ -2,7 +2,7 @@
 
 import { SettingError, bodyOf } from "./chat_request.js";
 import { ask } from "./dialogs.js";
-import { make } from "./elements.js";
+import { field, make } from "./elements.js";
 
 const EFFORTS = ["", "none", "minimal", "low", "medium", "high"];
 const FIELDS = [
@@ -23,7 +23,7 @@ export const countOf = (settings) => Object.values(settings).filter((value) => v
 
 /** Ask for the settings; the new ones, or null if the dialog was left. */
 export function askForSettings(settings) {
-  const fields = FIELDS.map((field) => fieldOf(field, settings));
+  const fields = FIELDS.map((one) => fieldOf(one, settings));
   return ask("Parameters", [make("div", { className: "fields" }, ...fields)], "Use these", (form) => {
     const typed = FIELDS.map(([name]) => [name, form.elements[name].value]);
     const chosen = Object.fromEntries(typed.filter(([, value]) => value.trim()));
@@ -42,8 +42,7 @@ function checked(settings) {
 }
 
 function fieldOf([name, label, hint, { rows, options, ...more }], settings) {
-  const id = `setting-${name}`;
-  const properties = { id, name, ...(hint ? { "aria-describedby": `${id}-note` } : {}) };
+  const properties = { id: `setting-${name}`, name };
   let input;
   if (options) {
     input = make("select", properties, ...options.map((option) => make("option", { value: option }, option || "As the model has it")));
@@ -51,6 +50,7 @@ function fieldOf([name, label, hint, { rows, options, ...more }], settings) {
     input = make(rows ? "textarea" : "input", { ...properties, ...more, ...(rows ? { rows } : {}), spellcheck: name === "system" });
   }
   input.value = settings[name] ?? "";
-  const note = hint ? [make("p", { className: "note", id: `${id}-note` }, hint)] : [];
-  return make("div", { className: rows ? "field whole" : "field" }, make("label", { for: id }, label), input, ...note);
+  const element = field(input, label, hint);
+  element.classList.toggle("whole", Boolean(rows));
+  return element;
 }

@@ -1,15 +1,46 @@
-// The same call as a command and as a program. Where callers log in, it is by names that the command line reads, too.
+// The same call as a command and as a program, by each door of the sidecar. Where callers log in, all of them read the
+// names that the command line reads, too, and what is not in them they ask for.
+
+import { pythonOf } from "./python_code.js";
+import { ASKS_FOR_LOGIN, absolute } from "./sidecar_urls.js";
 
 const ONE_LINE = 80; // characters of a body that is not broken into lines
-const ASKS_FOR_LOGIN = document.documentElement.dataset.login === "asked";
+const ML = "../_plugins/_ml";
+const TEXT = "${parameters.inputs}"; // what stands for the user's text in a connector's own turns
 
-/** A curl command for the request, for a POSIX shell. */
+export const LANGUAGES = { curl: "curl", python: "Python", javascript: "JavaScript" };
+export const DOORS = { ml: "ML Commons", openai: "OpenAI", anthropic: "Anthropic" };
+
+/**
+ * The request `{door, path, body, isStream}` that sends a text to a model of that form by a door. `called` is what the
+ * doors other than ML Commons' call the model: its name, or its id if others have that name.
+ */
+export function requestAt(door, model, form, prompt) {
+  const { can_stream: isStream, called } = model;
+  const id = encodeURIComponent(model.id);
+  const givesVectors = form.kind === "embedding";
+  if (door === "ml" && givesVectors) return { door, path: `${ML}/_predict/text_embedding/${id}`, body: { text_docs: [prompt] }, isStream: false };
+  if (door === "ml") {
+    return { door, path: `${ML}/models/${id}/_predict${isStream ? "/stream" : ""}`, body: { parameters: ownParameters(form, prompt) }, isStream };
+  }
+  if (givesVectors) return { door, path: "../v1/embeddings", body: { model: called, input: [prompt] }, isStream: false };
+  const messages = [{ role: "user", content: prompt }];
+  if (door === "anthropic") return { door, path: "../v1/messages", body: { model: called, max_tokens: 1024, messages, stream: isStream }, isStream };
+  return { door, path: "../v1/chat/completions", body: { model: called, messages, stream: isStream }, isStream };
+}
+
+/** The request as code. */
+export function codeOf(language, request, model) {
+  return { curl: curlOf, python: pythonOf, javascript: javascriptOf }[language](request, model);
+}
+
+/** A curl command for the request, for a POSIX shell; it asks for a password that is not in the environment. */
 export function curlOf({ path, body, isStream }) {
   const line = JSON.stringify(body);
   const json = line.length > ONE_LINE ? JSON.stringify(body, null, 2) : line;
   const lines = [
     `curl -sS${isStream ? "N" : ""} ${quoted(absolute(path))}`,
-    ...(ASKS_FOR_LOGIN ? ['-u "$MLSTREAM_USER:$MLSTREAM_PASSWORD"'] : []),
+    ...(ASKS_FOR_LOGIN ? ['-u "${MLSTREAM_USER:?your name}${MLSTREAM_PASSWORD:+:$MLSTREAM_PASSWORD}"'] : []),
     "-H 'Content-Type: application/json'",
     ...(isStream ? ["-H 'Accept: text/event-stream'"] : []),
     `-d ${quoted(json)}`,
@@ -17,47 +48,50 @@ export function curlOf({ path, body, isStream }) {
   return lines.join(" \\\n  ");
 }
 
-const IMPORTS = [...(ASKS_FOR_LOGIN ? ["import os", ""] : []), "from opensearchpy import OpenSearch"];
-const LOGIN = ASKS_FOR_LOGIN ? ', http_auth=(os.environ["MLSTREAM_USER"], os.environ["MLSTREAM_PASSWORD"])' : "";
-
-/** Lines of Python for the request, with opensearch-py and the client of this package. */
-export function pythonOf({ path, body, isStream }, model) {
-  const url = new URL(absolute(path));
-  const base = pythonLiteral(url.href.slice(0, url.href.indexOf("/_plugins/")));
-  if (!isStream) {
-    return [
-      ...IMPORTS, "",
-      `client = OpenSearch(${base}${LOGIN})`,
-      `body = ${pythonLiteral(body)}`,
-      `print(client.transport.perform_request("POST", ${pythonLiteral(url.pathname.slice(url.pathname.indexOf("/_plugins/")))}, body=body))`,
-    ].join("\n");
-  }
+/** A module of JavaScript for the request, which needs no package. */
+function javascriptOf({ door, path, body, isStream }) {
+  const headers = { "Content-Type": "application/json", ...(isStream ? { Accept: "text/event-stream" } : {}) };
+  const pairs = [...Object.entries(headers).map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`), ...(ASKS_FOR_LOGIN ? ["Authorization: `Basic ${login}`"] : [])];
+  const ask = [
+    ...(ASKS_FOR_LOGIN ? [
+      "const { MLSTREAM_USER: user, MLSTREAM_PASSWORD: password } = process.env;",
+      'if (!user || !password) throw new Error("Set MLSTREAM_USER and MLSTREAM_PASSWORD");',
+      'const login = Buffer.from(`${user}:${password}`).toString("base64");',
+    ] : []),
+    `const response = await fetch(${JSON.stringify(absolute(path))}, {`,
+    '  method: "POST",',
+    `  headers: { ${pairs.join(", ")} },`,
+    `  body: JSON.stringify(${JSON.stringify(body, null, 2).replaceAll("\n", "\n  ")}),`,
+    "});",
+    "if (!response.ok) throw new Error(await response.text());",
+  ];
+  if (!isStream) return [...ask, "console.log(JSON.stringify(await response.json(), null, 2));"].join("\n");
   return [
-    ...IMPORTS,
-    "from opensearch_ml_stream.client import predict_stream", "",
-    `client = OpenSearch(${base}${LOGIN})`,
-    `parameters = ${pythonLiteral(body.parameters)}`,
-    `for chunk in predict_stream(client, ${pythonLiteral(model.id)}, parameters):`,
-    '    print(chunk.text, end="", flush=True)',
+    ...ask,
+    'let rest = "";',
+    "for await (const text of response.body.pipeThrough(new TextDecoderStream())) {",
+    '  const lines = (rest + text).split("\\n");',
+    "  rest = lines.pop();",
+    '  for (const line of lines.filter((one) => one.startsWith("data: {"))) {',
+    "    const event = JSON.parse(line.slice(6));",
+    "    if (event.error) throw new Error(JSON.stringify(event.error));",
+    `    process.stdout.write(${TEXT_OF_EVENT[door]} ?? "");`,
+    "  }",
+    "}",
   ].join("\n");
 }
 
-const absolute = (path) => new URL(path, document.baseURI).href;
-const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+const TEXT_OF_EVENT = {
+  ml: "event.inference_results[0].output[0].dataAsMap.content",
+  openai: "event.choices[0]?.delta.content",
+  anthropic: "event.delta?.text",
+};
 
-/** A value as Python writes it; the strings of JSON are strings of Python too. */
-function pythonLiteral(value, indent = "") {
-  const inner = `${indent}    `;
-  const block = (open, items, close) => {
-    const line = `${open}${items.join(", ")}${close}`;
-    if (line.length <= ONE_LINE && !line.includes("\n")) return line;
-    return `${open}\n${items.map((item) => `${inner}${item},\n`).join("")}${indent}${close}`;
-  };
-  if (value === null) return "None";
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (Array.isArray(value)) return block("[", value.map((item) => pythonLiteral(item, inner)), "]");
-  if (typeof value === "object") {
-    return block("{", Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${pythonLiteral(item, inner)}`), "}");
-  }
-  return JSON.stringify(value);
+/** What a model's own template takes: the text alone where it has a place for one, else a conversation. */
+function ownParameters({ kind, turn, parameters }, prompt) {
+  const hasPlace = parameters.some(({ name, default: value }) => name === "inputs" || (value ?? "").includes(TEXT));
+  if (kind === "chat" && !hasPlace) return { [turn ?? "messages"]: [{ role: "user", content: prompt }] };
+  return { [kind === "chat" || !turn ? "inputs" : turn]: prompt };
 }
+
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,0 +1,107 @@
+"""A model as its editor shows it, and its changes: of the model, its connector and its limits at once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opensearch_ml_stream.client.blueprints import Blueprint
+from opensearch_ml_stream.connectors.errors import Forbidden
+from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
+from opensearch_ml_stream.extensions.playground.http.model_use_cases import ModelChange
+from opensearch_ml_stream.plugin.registry import Registry
+from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed
+from opensearch_ml_stream.plugin.registry.model_settings import MEMBER
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_model
+from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
+
+_OF_THE_SIDECAR = "_"  # parameters that begin so say how the connector is read, and are no provider's
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChanges:
+    """Fits `http.model_use_cases.ModelChanges`, over the use cases of the API."""
+
+    store: Store
+    registry: Registry
+    blueprints: Mapping[str, Blueprint]
+
+    async def shown(self, caller: Caller, model_id: str, *, shows_connector: bool) -> Json:
+        """Return what the editor of a model shows; of credentials their names alone."""
+        model = await self.registry.models.get(caller, model_id)
+        connector = await self._connector(caller, model_id, model) if shows_connector else None
+        return {
+            "id": model_id,
+            "name": model["name"],
+            "description": model.get("description") or "",
+            "settings": model.get(MEMBER, {}),
+            "connector": None if connector is None else self._editable(connector),
+        }
+
+    async def change(self, caller: Caller, model_id: str, change: ModelChange) -> Json:
+        """Change what is given of a model; what is wrong with its settings is found before anything is changed."""
+        model = await self.registry.models.get(caller, model_id)
+        if change.settings is not None:
+            merged = {**model.get(MEMBER, {}), **change.settings}
+            given = {name: value for name, value in merged.items() if value is not None}
+            read_sidecar_settings(given, self.registry.models.options)
+        body = change.of_model
+        if change.of_connector and model.get("connector_id"):
+            await self._change_connector(caller, model_id, model, change.of_connector)
+        elif change.of_connector:
+            body["connector"] = change.of_connector
+        if body:
+            await self.registry.models.update(caller, model_id, body)
+        return {"model_id": model_id}
+
+    async def _change_connector(self, caller: Caller, model_id: str, model: Json, changes: Json) -> None:
+        """Change a connector while its model is not deployed, as it must be; whatever happens, it is again then."""
+        models = self.registry.models
+        was_deployed = is_deployed(model)
+        if was_deployed:
+            await models.undeploy(caller, model_id, {})
+        try:
+            await self.registry.connectors.update(caller, model["connector_id"], changes)
+        finally:
+            if was_deployed:
+                await models.deploy(caller, model_id, {})
+
+    async def _connector(self, caller: Caller, model_id: str, model: Json) -> Json | None:
+        """Return the stored connector of a model; None if the caller may not see it, or it is no more."""
+        if not model.get("connector_id"):
+            return (await existing_model(self.store, model_id)).source.get("connector")
+        document = await self.store.get(Index.CONNECTOR, model["connector_id"])
+        if document is None:
+            return None
+        try:
+            await self.registry.connectors.get(caller, model["connector_id"])
+        except Forbidden:
+            return None
+        return document.source
+
+    def _editable(self, connector: Json) -> Json:
+        made_of = self._blueprint(connector)
+        parameters: Mapping[str, Any] = connector.get("parameters") or {}
+        helps = {} if made_of is None else made_of.parameters
+        return {
+            "blueprint": None if made_of is None else made_of.name,
+            "credential": [_credential(name, made_of) for name in connector.get("credential") or ()],
+            "parameters": [
+                {"name": name, "value": value, "help": helps.get(name, ""), "is_explained": name in helps}
+                for name, value in parameters.items()
+                if not name.startswith(_OF_THE_SIDECAR)
+            ],
+        }
+
+    def _blueprint(self, connector: Json) -> Blueprint | None:
+        """Return the blueprint that a connector was made of, as its actions tell."""
+        calls = _calls(connector.get("actions") or ())
+        return next((one for one in self.blueprints.values() if _calls(one.connector["actions"]) == calls), None)
+
+
+def _calls(actions: Sequence[Json]) -> list[tuple[Any, Any]]:
+    return [(action.get("url"), action.get("request_body")) for action in actions]
+
+
+def _credential(name: str, made_of: Blueprint | None) -> Json:
+    return {"name": name, "help": "" if made_of is None else made_of.credential.get(name, "")}
