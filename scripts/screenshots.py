@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from integration_tests.playground.models_in_page import choose_code, press, show_models
 from integration_tests.playground.open_playground import ANSWER, Playground, asked, choose, finished, opened, send
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.browser.chromium import Page
@@ -53,6 +54,8 @@ _ANSWERS = {
     ),
 }
 
+_LIMITS = {"limits": {"max_streams": 50}, "budgets": [{"tokens": 5_000_000, "window": "1d"}]}
+
 
 def _script(request: Request) -> list[Step]:
     """The answer of the model that is asked, at the uneven speed of a real one."""
@@ -74,7 +77,7 @@ def _running(folder: Path) -> Iterator[Playground]:
         for name, model in (("GPT-4o mini", "gpt-4o-mini"), ("Llama on my machine", "llama-3.1-8b")):
             body = openai(provider.url)
             body["parameters"]["model"] = model
-            sidecar.create_model(body, name=name)
+            sidecar.create_model(body, name=name, _sidecar=_LIMITS)
         yield Playground(sidecar, provider)
 
 
@@ -90,7 +93,7 @@ async def _save(page: Page, file: Path, scheme: str = "light", width: int = _WID
 
 
 async def take_pictures(folder: Path, working: Path) -> None:
-    """Write the pictures of the documentation: two models on a desk, one answering in the dark, a phone."""
+    """Write the pictures of the documentation: two models on a desk, one answering in the dark, a phone, the models."""
     with _running(working) as playground:
         async with opened(playground, working) as page:
             await page.resize(_WIDTH, 900)
@@ -104,6 +107,12 @@ async def take_pictures(folder: Path, working: Path) -> None:
             await _save(page, folder / "playground-dark.png", "dark")
             await finished(page)
             await _save(page, folder / "playground-phone.png", width=390, height=844)
+            await page.resize(_WIDTH, 900)
+            await show_models(page, "GPT-4o mini", "Llama on my machine")
+            await press(page, "GPT-4o mini", "Test")
+            await page.until("document.querySelector('.works')")
+            await choose_code(page, "GPT-4o mini", "OpenAI", "Python")
+            await _save(page, folder / "playground-models.png")
 
 
 def main() -> None:

@@ -63,6 +63,8 @@ async def test_a_model_is_created_tested_used_and_deleted(playground: Playground
         await create(page, "Mine", playground.provider.url)
         await page.until(f"{NAMES} === 'Mine' && {verdict('Mine')}.startsWith('It works.')")
         assert "Each step" in await page.value(verdict("Mine"))
+        seen = await page.value(f"{verdict('Mine')}.split('\\n')[0]")
+        assert seen.endswith("after the request was sent (time to first token).")
         assert playground.provider.requests[-1].headers["authorization"] == f"Bearer {KEY}"
         assert KEY not in await page.value("document.documentElement.innerHTML")
         await press(page, "Mine", "Ask")

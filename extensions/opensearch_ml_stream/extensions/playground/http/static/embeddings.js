@@ -23,7 +23,7 @@ export async function vectorsOf(model, texts) {
 }
 
 /** The cosine of the angle between two vectors; null where one has no direction. */
-export function cosine(one, other) {
+function cosine(one, other) {
   const dot = (a, b) => a.reduce((sum, value, index) => sum + value * b[index], 0);
   const lengths = Math.sqrt(dot(one, one) * dot(other, other));
   return lengths ? dot(one, other) / lengths : null;

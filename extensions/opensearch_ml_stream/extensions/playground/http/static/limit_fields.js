@@ -100,5 +100,5 @@ function isSame(one, other) {
   return JSON.stringify(sorted(one)) === JSON.stringify(sorted(other));
 }
 
-const grid = (fields) => make("div", { className: "pairs" }, ...fields.map(({ element }) => element));
+const grid = (fields) => make("div", { className: "fields" }, ...fields.map(({ element }) => element));
 const note = (text) => make("p", { className: "note" }, text);

@@ -33,9 +33,10 @@ async function diagnosed({ id }) {
   ];
 }
 
+/** When the first token came; a step's own time is what it took after the step before. */
 function firstToken(steps) {
-  const { verdict, milliseconds } = steps.find(({ name }) => name === "first_token") ?? {};
-  return verdict === "ok" ? ` The first token came after ${duration(milliseconds)}.` : "";
+  const step = steps.find(({ name }) => name === "first_token");
+  return step?.verdict === "ok" ? ` ${nameOf(step)}: ${sentence(step.summary)}` : "";
 }
 
 function stepTable(steps) {
