@@ -11,7 +11,7 @@ placeholder is the place where the conversation stands.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
@@ -42,10 +42,32 @@ class NotGiven(InvalidRequest):
 
 
 @dataclass(frozen=True, slots=True)
+class _Merge:
+    """The body of a template and what a dialect writes, as one merge where `fits` says so: of nearly all.
+
+    What is written replaces `defaults`, and `literals` replace it. The template has to be walked where it is not
+    mergeable, where any of `needed` is not written, or any of `replacing` is: what stands for other members.
+    """
+
+    dialect: Dialect
+    defaults: Mapping[str, Any]
+    literals: Mapping[str, Any]
+    needed: frozenset[str]
+    replacing: frozenset[str]
+    is_mergeable: bool
+
+    def fits(self, written: Mapping[str, Any]) -> bool:
+        """Whether the body of what is written is a merge."""
+        names = written.keys()
+        return self.is_mergeable and self.needed <= names and self.replacing.isdisjoint(names)
+
+
+@dataclass(frozen=True, slots=True)
 class TemplateMembers:
     """The members of a body template."""
 
     root: Members
+    _merges: dict[int, _Merge] = field(default_factory=dict)  # by the `id` of the dialect that each holds
 
     @classmethod
     def read(cls, template: Template, connector: ConnectorParameters) -> "TemplateMembers | None":
@@ -59,6 +81,9 @@ class TemplateMembers:
         CannotBeTold where the template's words cannot be told from the place of the conversation, NotGiven for a
         parameter that nobody gives.
         """
+        merge = self._merges.get(id(dialect)) or self._new_merge(dialect)
+        if merge.fits(written):
+            return {**merge.defaults, **written, **merge.literals}
         written = {**self._defaults(dialect), **written}
         left_out: set[str] = set()
         for path, others in dialect.instead_of.items():
@@ -74,6 +99,29 @@ class TemplateMembers:
                 if not _has(written, other):
                     left_out.add(other)
         return _Body(frozenset(dialect.turns), left_out).of(self.root, written, "")
+
+    def _new_merge(self, dialect: Dialect) -> _Merge:
+        own, defaults = self.root.members, self._defaults(dialect)
+        needed = {name for name, node in own.items() if isinstance(node, Open) and not node.is_optional}
+        replacing = {
+            path.partition(".")[0]
+            for path, others in dialect.instead_of.items()
+            if any(self._at(other) is not None for other in others)
+        }
+        known = {name: node for name, node in own.items() if isinstance(node, Known) and name not in dialect.turns}
+        merge = self._merges[id(dialect)] = _Merge(
+            dialect,
+            defaults | {name: node.value for name, node in known.items() if not node.is_literal},
+            {name: node.value for name, node in known.items() if node.is_literal},
+            frozenset(needed.difference(dialect.turns, defaults)),
+            frozenset(replacing),
+            replacing.isdisjoint(defaults)
+            and all(
+                _is_place_of_turns(node) if name in dialect.turns else isinstance(node, Known | Open)
+                for name, node in own.items()
+            ),
+        )
+        return merge
 
     def _defaults(self, dialect: Dialect) -> dict[str, Any]:
         """Return the dialect's defaults of the members that the template leaves open or does not have."""
@@ -152,6 +200,13 @@ def _own_turns(node: Node, path: str) -> Any:
         return _own_items(node, path)
     own = {name: value for name, one in node.members.items() if (value := _own_turns(one, path)) is not NOTHING}
     return NOTHING if len(own) < len(node.members) and all(name in STRUCTURE for name in own) else own
+
+
+def _is_place_of_turns(node: Node) -> bool:
+    try:
+        return _own_turns(node, "") is NOTHING
+    except CannotBeTold:
+        return False
 
 
 def _own_items(node: Items, path: str) -> Any:

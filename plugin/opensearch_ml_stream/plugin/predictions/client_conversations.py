@@ -1,8 +1,8 @@
 """The use cases of conversations, whatever API their client speaks: find the model by its name, stream its answer."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, only_signature, whole_calls
@@ -22,16 +22,12 @@ class Conversations:
     models: ModelCache
     predictor: Predictor
 
-    @asynccontextmanager
-    async def stream(self, caller: Caller, name: str, request: ClientRequest) -> AsyncIterator[ProviderStream]:
+    def stream(self, caller: Caller, name: str, request: ClientRequest) -> AbstractAsyncContextManager[ProviderStream]:
         """Open the stream of the next answer of a model, by its name or id; see `Predictor.stream`.
 
         Raises NotFound for an unknown model, InvalidRequest if several have the name.
         """
-        opening = self.predictor.converse(caller, await self.names.model_id(caller, name), request)
-        del request  # a prompt may be large, and the stream of its response long
-        async with opening as stream:
-            yield stream
+        return self.predictor.converse(caller, partial(self.names.model_id, caller, name), request)
 
     async def whole(self, caller: Caller, name: str, request: ClientRequest) -> WholeAnswer:
         """Return the next answer of a model in one piece; errors as of `stream`.
@@ -43,7 +39,7 @@ class Conversations:
         model = await self.models.get(caller, model_id)
         if model.dialect is not None or not model.can_stream:
             return await self.predictor.converse_whole(caller, model_id, request)
-        async with self.predictor.converse(caller, model_id, request) as stream:
+        async with self.stream(caller, name, request) as stream:
             return await _collected(stream, model_id)
 
 

@@ -39,6 +39,9 @@ GUARDED_BY_ITSELF = "it is guarded, directly or through others, by this very gua
 MakeCall = Callable[[CompiledModel], StreamCall]
 """Makes the request of a stream for the model that is called: the one that was asked, or a fallback model."""
 
+FindModel = Callable[[], Awaitable[str]]
+"""Returns the id of the model that is asked."""
+
 NextInput = Callable[[], Awaitable[tuple[Caller, Mapping[str, str]] | None]]
 """Returns whose a stream's next request is and its parameters, None if there are no more."""
 
@@ -82,17 +85,18 @@ class Predictor:
         return self._stream(caller, model_id, partial(_of_parameters, parameters, action_type), further)
 
     def converse(
-        self, caller: Caller, model_id: str, request: ClientRequest
+        self, caller: Caller, find: FindModel, request: ClientRequest
     ) -> AbstractAsyncContextManager[ProviderStream | GuardedStream]:
         """Open the provider's stream as `stream` does, for the next answer in a client's conversation."""
-        return self._stream(caller, model_id, partial(stream_request, request))
+        return self._stream(caller, find, partial(stream_request, request))
 
     @asynccontextmanager
     async def _stream(
-        self, caller: Caller, model_id: str, make: MakeCall, further: NextInput | None = None
+        self, caller: Caller, which: str | FindModel, make: MakeCall, further: NextInput | None = None
     ) -> AsyncIterator[ProviderStream | GuardedStream]:
         if not self._calls.live_settings.current.stream_enabled:
             raise streaming_disabled()
+        model_id = which if isinstance(which, str) else await which()
         with self._observations.stream(caller) as observed:
             model = await self._models.get(caller, model_id)
             observed.find(model_id)

@@ -17,6 +17,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 # The members that say of which response an event is, not what is in it. Some servers write them anew in each event, and
 # some a padding, for the way from there to here.
 _ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint", "obfuscation", "p"})
+_NOT_SAID = _ENVELOPE | {"choices"}
 _ABSENT: tuple[Any, ...] = (None, "", [], {})
 
 
@@ -75,10 +76,9 @@ class ChoicesAsSent(AllAsSent):
     def _is_text(self, payload: dict[str, Any], choices: list[dict[str, Any]]) -> bool:
         """Return whether an event says nothing, or nothing but a piece of text that choice 0 goes on with."""
         first = self._first
-        for name, value in payload.items():
-            if value is None or name == "choices" or name in _ENVELOPE:
-                continue
-            if name not in first or value != first[name]:
+        for name in payload.keys() - _NOT_SAID:
+            value = payload[name]
+            if value is not None and (name not in first or value != first[name]):
                 return False
         return self._is_text_choice(choices[0]) if len(choices) == 1 else not choices
 
