@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from secrets import token_hex
 
 from starlette.types import ASGIApp
 
@@ -13,12 +12,13 @@ from opensearch_ml_stream.extensions.anthropic_api.paths import COUNT_TOKENS_PAT
 from opensearch_ml_stream.extensions.anthropic_api.service.token_counts import TokenCounts
 from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contribution, Core, Handler
 from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import AtPaths, ConversationEndpoint
+from opensearch_ml_stream.rest_handlers.routes.response_ids import new_id
 
 
 @asynccontextmanager
 async def open_anthropic_api(core: Core) -> AsyncIterator[Contribution]:
     """Contribute the routes."""
-    door = MessagesDoor(lambda: token_hex(16))
+    door = MessagesDoor(new_id)
     messages = ConversationEndpoint(door, core.conversations, core.in_flight, core.gate)
     counts = TokenCounts(core.conversations.names, core.models, core.calls)
     endpoints: dict[str, ASGIApp] = {

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from secrets import token_hex
 from typing import Any, NamedTuple
 
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
@@ -20,6 +19,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.whole_responses import 
     chat_response,
     completions_response,
 )
+from opensearch_ml_stream.rest_handlers.routes.response_ids import new_id
 
 Clock = Callable[[], int]
 """Returns the time now in milliseconds since 1970."""
@@ -83,7 +83,7 @@ class ChatDoor:
         """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
         read = _read_door(body, needs_messages=True)
         request = ClientRequest(OPENAI_CHAT, read.body, read_chat_request)
-        envelope = Envelope(f"chatcmpl-{token_hex(16)}", self.clock() // 1000, read.model)
+        envelope = Envelope(f"chatcmpl-{new_id()}", self.clock() // 1000, read.model)
         return ChatAsked(read.model, read.is_stream, request, envelope, read.wants_usage)
 
 
@@ -97,7 +97,7 @@ class CompletionsDoor:
         """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
         read = _read_door(body)
         request = ClientRequest(OPENAI_COMPLETIONS, read.body, read_completions_request)
-        envelope = Envelope(f"cmpl-{token_hex(16)}", self.clock() // 1000, read.model)
+        envelope = Envelope(f"cmpl-{new_id()}", self.clock() // 1000, read.model)
         return CompletionsAsked(read.model, read.is_stream, request, envelope, read.wants_usage)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from secrets import token_hex
 from typing import Any
 
 from starlette.requests import Request
@@ -22,6 +21,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.responses_request impor
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_response import whole_response
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Gate
+from opensearch_ml_stream.rest_handlers.routes.response_ids import new_id
 
 _NEEDS_A_STORE: Mapping[str, str] = {
     "store": "be true: responses are not stored here",
@@ -49,7 +49,7 @@ class AskedResponse:
         return whole_response(answer, self._object())
 
     def _object(self) -> ResponseObject:
-        return ResponseObject(token_hex(16), self.created_at, self.model, self.request.body)
+        return ResponseObject(new_id(), self.created_at, self.model, self.request.body)
 
 
 @dataclass(frozen=True, slots=True)
