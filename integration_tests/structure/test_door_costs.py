@@ -29,7 +29,7 @@ from tests.counted_work import steps
 # Multiples of what `_predict/stream` takes on the same provider. A request is a stream of a single text; /v1/responses
 # counts its events, and says all texts again at the end.
 MOST_OF_A_CHUNK = {"/v1/chat/completions": 1.05, "/v1/messages": 1.1, "/v1/responses": 1.8}
-MOST_OF_A_REQUEST = {"/v1/chat/completions": 1.6, "/v1/messages": 1.6, "/v1/responses": 1.8}
+MOST_OF_A_REQUEST = {"/v1/chat/completions": 1.4, "/v1/messages": 1.6, "/v1/responses": 1.6}
 MOST_OF_A_PADDING = 2  # steps of a chunk
 
 MESSAGES = [{"role": "user", "content": "Say hello."}]

@@ -306,3 +306,36 @@ def test_a_default_of_the_dialect_stands_where_neither_client_nor_template_says_
 ) -> None:
     spoken = Dialect("any", write, ("messages",), defaults={"max_tokens": 4096})
     assert body(template, written, spoken, own="200") == {"max_tokens": limit}
+
+
+@pytest.mark.parametrize("said", ["", "x", "max_tokens", "y"])
+@pytest.mark.parametrize(
+    "template",
+    [
+        '{"model":"${parameters.model}","messages":${parameters.messages}}',
+        '{"model":"a","messages":${parameters.messages},"x":${parameters.x:-null},"max_tokens":${parameters.n:-5}}',
+        '{"messages":[{"role":"user","content":"${parameters.prompt}"}],"x":1}',
+    ],
+)
+def test_a_template_of_whole_values_gives_what_it_gives_member_by_member(template: str, said: str) -> None:
+    written = ASKED | ({said: 9} if said else {})
+    walked = template[:-1] + ',"walked":{"inner":0}}'  # an object is walked, and the rest with it
+    assert body(template, written, model="m") | {"walked": {"inner": 0}} == body(walked, written, model="m")
+
+
+def test_a_template_of_whole_values_takes_no_step_for_each_of_its_members() -> None:
+    def request(count: int) -> int:
+        fixed = "".join(f',"{number}":1' for number in range(count))
+        read, spoken = members('{"messages":${parameters.messages}' + fixed + "}"), dialect()
+        read.body(spoken, ASKED)
+        return steps(lambda: read.body(spoken, ASKED))
+
+    assert request(20) == request(1)
+
+
+def test_each_dialect_of_a_template_is_merged_by_its_own_members() -> None:
+    read = members('{"max_tokens":5,"messages":${parameters.messages}}')
+    other = dialect(limit=("max_tokens",))
+    for _ in range(2):
+        assert read.body(dialect(), ASKED) == {"max_tokens": 5, **ASKED}
+        assert read.body(other, ASKED | {"limit": 7}) == {"max_tokens": 5, **ASKED}

@@ -44,7 +44,8 @@ class _AsSent:
         before = len(chunks)
         outcome = self._read(event, chunks)
         if len(chunks) > before and chunks[before].event:
-            chunks[before:] = [_redacted(chunk, self._redact) for chunk in chunks[before:]]
+            for place in range(before, len(chunks)):
+                chunks[place] = _redacted(chunks[place], self._redact)
         if self._begins:
             self._begin(outcome, chunks, before)
         return outcome

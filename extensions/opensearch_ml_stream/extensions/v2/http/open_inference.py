@@ -48,15 +48,16 @@ class OpenInference:
         self._of_repository = {"load": models.load, "unload": models.unload}
         self._router = router
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Handle a request, until its response has ended or its client has disconnected."""
         found = None
         if scope["type"] == "http" and (scope["path"] == V2_PATH or scope["path"].startswith(f"{V2_PATH}/")):
             found = self._find(scope["path"])
-        if found is None:
-            await self._router(scope, receive, send)
-            return
-        method, endpoint = found
+        if found is None:  # no frame of its own, through which all of a stream would go
+            return self._router(scope, receive, send)
+        return self._handle(*found, scope, receive, send)
+
+    async def _handle(self, method: str, endpoint: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == method or (scope["method"] == "HEAD" and method == "GET"):
             await endpoint(scope, receive, send)
         else:
