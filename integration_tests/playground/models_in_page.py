@@ -23,9 +23,17 @@ async def show_models(page: Page, *names: str) -> None:
 
 async def press(page: Page, name: str, button: str) -> None:
     """Presses a button of a model by the keyboard."""
-    found = f"[...{card(name)}.querySelectorAll('button')].find((one) => one.textContent === {json.dumps(button)})"
-    await page.value(f"{found}.focus()")
+    await page.value(f"{_button(name, button)}.focus()")
     await page.press("Enter")
+
+
+async def click(page: Page, name: str, button: str) -> None:
+    """Clicks a button of a model, wherever the focus is: a list that is drawn again takes it."""
+    await page.value(f"{_button(name, button)}.click()")
+
+
+def _button(name: str, text: str) -> str:
+    return f"[...{card(name)}.querySelectorAll('button')].find((one) => one.textContent === {json.dumps(text)})"
 
 
 async def fill_in(page: Page, fields: dict[str, str]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration_tests.playground.models_in_page import DIALOG, NAMES, card, fill_in, press, show_models
+from integration_tests.playground.models_in_page import DIALOG, NAMES, card, click, fill_in, press, show_models
 from integration_tests.playground.open_playground import (
     ALERT,
     HOSTILE,
@@ -188,7 +188,7 @@ async def test_limits_and_budgets_are_listed_in_words_and_changed_in_fields(
         await page.click("Save")  # without a change
         await page.until(f"!{DIALOG}")
         assert playground.sidecar.client.get(path).json()["_sidecar"] == LIMITS
-        await press(page, "Alpha", "Change")
+        await click(page, "Alpha", "Change")
         await fill_in(page, {"Name": "Omega", "Temperature": "0.5", "Answers at once": "", "Seconds of silence": "2.5"})
         await page.value("document.querySelectorAll('.budget button')[1].click()")
         await page.value("document.querySelector('.budget [name=amount]').value = '70'")
@@ -216,7 +216,7 @@ async def test_a_new_credential_replaces_the_one_that_nobody_is_shown(playground
         await fill_in(page, {"OpenAI key": KEY})
         await page.click("Save")
         await page.until(f"!{DIALOG}")
-        await press(page, "Alpha", "Test")
+        await click(page, "Alpha", "Test")
         await page.until(f"{verdict('Alpha')}.startsWith('It works.')")
         assert playground.provider.requests[-1].headers["authorization"] == f"Bearer {KEY}"
 
@@ -267,7 +267,7 @@ async def test_names_and_texts_of_models_are_never_markup(playground: Playground
         assert HOSTILE in await page.value("document.querySelector('dialog').textContent")
         await page.press("Escape")
         await page.until(f"!{DIALOG}")
-        await press(page, HOSTILE, "Delete")
+        await click(page, HOSTILE, "Delete")
         await page.until(f"{DIALOG}?.textContent.includes('<b>bold</b>')")
         assert await page.value("document.querySelectorAll('main img, main b, dialog img, dialog b').length") == 0
         assert complaints(page) == []

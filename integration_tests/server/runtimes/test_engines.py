@@ -53,13 +53,14 @@ def is_refused(server: RuntimeServer, name: str, reason: str) -> bool:
 
 
 def family(pid: int) -> dict[int, str]:
-    """The process and all that it has started, and their command lines."""
+    """The process and all that it has started, with their command lines, but for what has ended unwaited for."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return {}
-    return {pid: command, **{found: line for child in children for found, line in family(int(child)).items()}}
+    below = {found: line for child in children for found, line in family(int(child)).items()}
+    return {pid: command, **below} if command else below
 
 
 def is_running(pid: int, command: str) -> bool:
