@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from integration_tests.cli.commands import COMMAND, environment
-from integration_tests.support.conditions import PATIENCE_SECONDS
+from integration_tests.support.conditions import PATIENCE_SECONDS, eventually
 
 CTRL_C, CTRL_D, ENTER, UP = "\x03", "\x04", "\r", "\x1b[A"
 
@@ -18,6 +20,7 @@ class Terminal:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self.output = ""
+        self._decoder = getincrementaldecoder("utf-8")("replace")
         self._read = 0
 
     @property
@@ -30,7 +33,7 @@ class Terminal:
         while words not in self.unread:
             data = os.read(self._process.stdout.fileno(), 4096)
             assert data, self.output
-            self.output += data.decode("utf-8", "replace")
+            self.output += self._decoder.decode(data)  # a character may come in two reads
         begin, self._read = self._read, self.output.index(words, self._read) + len(words)
         return self.output[begin : self._read]
 
@@ -38,6 +41,13 @@ class Terminal:
         assert self._process.stdin is not None
         self._process.stdin.write(keys.encode())
         self._process.stdin.flush()
+
+    def interrupt(self) -> None:
+        """Presses Ctrl-C once the command waits for keys: one that comes before that is seen with the next key."""
+        spawn = self._process.pid
+        (command,) = Path(f"/proc/{spawn}/task/{spawn}/children").read_text().split()
+        eventually(lambda: Path(f"/proc/{command}/stat").read_text().rpartition(")")[2].split()[0] == "S")
+        self.press(CTRL_C)
 
     def type(self, line: str) -> None:
         self.press(f"{line}\n")

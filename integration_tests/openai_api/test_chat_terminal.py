@@ -115,7 +115,7 @@ def test_an_answer_is_drawn_while_it_comes(served: Served) -> None:
         served.model.gate.open()
         terminal.read_until("\x1b[1ma\x1b[0m b c")
         terminal.read_until(PROMPT)
-        terminal.press(CTRL_C)
+        terminal.interrupt()
 
 
 def test_ctrl_c_stops_an_answer_keeps_what_came_and_closes_the_stream(served: Served) -> None:
@@ -131,7 +131,7 @@ def test_ctrl_c_stops_an_answer_keeps_what_came_and_closes_the_stream(served: Se
         ask(terminal, "go on")
         terminal.read_until("answer 2")
         terminal.read_until(PROMPT)
-        terminal.press(CTRL_C)
+        terminal.interrupt()
     assert served.model.asked(1) == ["wait", "Hello", "go on"]
 
 
@@ -146,7 +146,7 @@ def test_ctrl_c_before_the_first_word_leaves_the_question_to_be_asked_again(serv
         ask(terminal, "another")
         terminal.read_until("answer 2")
         terminal.read_until(PROMPT)
-        terminal.press(CTRL_C)
+        terminal.interrupt()
     assert served.model.asked(1) == ["another"]
 
 
@@ -213,13 +213,13 @@ def test_ctrl_c_gives_up_a_line_that_has_begun_and_ends_at_an_empty_one(served: 
         terminal.read_until(PROMPT)
         terminal.press("half")
         terminal.read_until("half")
-        terminal.press(CTRL_C)
+        terminal.interrupt()
         terminal.read_until(PROMPT)
         terminal.press("more\\" + ENTER)
         terminal.read_until("… ")
-        terminal.press(CTRL_C)
+        terminal.interrupt()
         terminal.read_until(PROMPT)
-        terminal.press(CTRL_C)
+        terminal.interrupt()
     assert served.model.bodies == []
 
 

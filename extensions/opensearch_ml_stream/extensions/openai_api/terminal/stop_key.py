@@ -41,9 +41,13 @@ class StopKey(AbstractContextManager["StopKey"]):
 
     def until_pressed(self, items: Iterator[T]) -> Iterator[T]:
         """Yield the items that come before the key is pressed."""
-        while not self.is_pressed:
+        while True:
             try:
-                self._is_reading = True
+                self._is_reading = (
+                    True  # from here on the key ends a reading, so what was pressed before it is looked at
+                )
+                if self.is_pressed:
+                    return
                 for item in items:
                     self._is_reading = False
                     yield item
