@@ -156,10 +156,8 @@ def test_a_block_that_is_taller_than_the_terminal_is_drawn_by_its_end_and_whole_
 def test_nothing_stands_there_twice_when_an_answer_has_come_in_pieces() -> None:
     text = "# Title\n\nSome words\nmore.\n\n1. one\n\n2. two\n\n```\na\n\nb\n```\n\n|a|b|\n|-|-|\n|1|2|\n\nThe end"
     whole = last_drawn(Piece(text))
-    assert whole.split() == [
-        "Title",
-        *["Some", "words", "more.", "1", "one", "2", "two", "a", "b", "a", "b", "────", "1", "2", "The", "end"],
-    ]
+    drawn = [word for word in whole.split() if word.isalnum() or word[:-1].isalnum()]  # rules and boxes are rich's
+    assert " ".join(drawn) == "Title Some words more. 1 one 2 two a b a b 1 2 The end"
     for size in (1, 2, 5, 20):
         pieces = [Piece(text[place : place + size]) for place in range(0, len(text), size)]
         assert last_drawn(*pieces) == whole
