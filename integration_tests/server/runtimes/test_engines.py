@@ -221,8 +221,10 @@ def test_a_stream_whose_server_is_killed_ends_with_an_error(tmp_path: Path, engi
             lines = response.iter_lines()
             assert "hold" in next(line for line in lines if line)
             eventually(lambda: server.processes(engine)[0]["in_flight"] == 1)
+            before = server.pid(engine)
             os.kill(engine_server(server, engine), signal.SIGKILL)
             assert "stream_truncated_exception" in "".join(lines)
+        eventually(lambda: server.pid(engine) not in (0, before))  # it is started again
         keeper, started = server.keeper(), family(server.keeper())
         os.kill(keeper, signal.SIGKILL)
         eventually(lambda: not any(starmap(is_running, started.items())))
