@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
-from opensearch_ml_stream.connectors.conversation.answer import only_signature
+from opensearch_ml_stream.connectors.conversation.answer import as_one
 from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome
 from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
@@ -58,6 +58,4 @@ def _decode(
         outcome = Ending()
     if not (chunks or may_be_empty) or not isinstance(outcome, Ending):
         return None
-    calls = tuple(call for chunk in chunks for call in chunk.tool_calls)
-    text, reasoning = "".join(chunk.text for chunk in chunks), "".join(chunk.reasoning for chunk in chunks)
-    return Chunk(text, reasoning, calls, (), only_signature(chunks)), outcome
+    return as_one(chunks), outcome

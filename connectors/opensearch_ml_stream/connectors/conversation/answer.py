@@ -1,6 +1,6 @@
 """An answer in one piece, as doors write it for their clients."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +24,11 @@ class WholeAnswer:
     extra: Mapping[str, Any]
 
 
-def only_signature(chunks: Iterable[Chunk]) -> str:
-    """Return the proof of reasoning in chunks, "" of several: each is that of another text."""
-    signatures = [chunk.signature for chunk in chunks if chunk.signature]
-    return signatures[0] if len(signatures) == 1 else ""
+def as_one(chunks: Sequence[Chunk]) -> Chunk:
+    """Return all that chunks say as one, with the fragments of tool calls as they are."""
+    text, reasoning = "".join(chunk.text for chunk in chunks), "".join(chunk.reasoning for chunk in chunks)
+    calls = tuple(call for chunk in chunks for call in chunk.tool_calls)
+    return Chunk(text, reasoning, calls, signature=_only_signature(chunks))
 
 
 def whole_calls(fragments: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
@@ -39,3 +40,9 @@ def whole_calls(fragments: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
         ToolCall(index, parts[0].id, parts[0].name, "".join(part.arguments for part in parts))
         for index, parts in calls.items()
     )
+
+
+def _only_signature(chunks: Iterable[Chunk]) -> str:
+    """Return the proof of reasoning in chunks, "" of several: each is that of another text."""
+    signatures = [chunk.signature for chunk in chunks if chunk.signature]
+    return signatures[0] if len(signatures) == 1 else ""

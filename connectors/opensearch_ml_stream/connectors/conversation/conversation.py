@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 JSONObject = Mapping[str, Any]
 NONE: JSONObject = MappingProxyType({})
+_NO_PARAMETERS: JSONObject = {"type": "object", "properties": {}}
 
 Role = Literal["system", "developer", "user", "assistant"]
 
@@ -123,6 +124,11 @@ class Tool:
     parameters: JSONObject | None = None
     strict: bool | None = None
     cache: JSONObject | None = None
+
+    @property
+    def schema(self) -> JSONObject:
+        """The schema of its parameters, which not all providers let one leave out: an empty object's for none."""
+        return _NO_PARAMETERS if self.parameters is None else self.parameters
 
 
 @dataclass(frozen=True, slots=True)

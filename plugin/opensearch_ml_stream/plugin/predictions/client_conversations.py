@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
-from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, only_signature, whole_calls
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, as_one, whole_calls
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
 from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
@@ -51,7 +51,6 @@ async def _collected(stream: ProviderStream, model_id: str) -> WholeAnswer:
     outcome = stream.outcome
     if not isinstance(outcome, Ending):
         raise outcome
-    text, reasoning = "".join(chunk.text for chunk in chunks), "".join(chunk.reasoning for chunk in chunks)
-    calls = whole_calls(call for chunk in chunks for call in chunk.tool_calls)
-    chunk = Chunk(text, reasoning, calls, (), only_signature(chunks))
+    said = as_one(chunks)
+    chunk = said._replace(tool_calls=whole_calls(said.tool_calls))
     return WholeAnswer(chunk, outcome, model_id, {}, is_as_sent=False, extra=stream.terminal_fields(outcome))

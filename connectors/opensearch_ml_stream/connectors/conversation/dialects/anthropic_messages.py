@@ -22,7 +22,6 @@ from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.conversation.conversation import (
     Call,
     Conversation,
-    JSONObject,
     Media,
     Part,
     Reasoning,
@@ -38,6 +37,8 @@ from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns imp
     refuse_rest,
     to_messages,
 )
+from opensearch_ml_stream.connectors.conversation.dialects.written_options import wants_summary
+from opensearch_ml_stream.connectors.conversation.dialects.written_parts import parse_arguments
 from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome
 
 DEFAULT_MAX_TOKENS = 4096
@@ -63,9 +64,7 @@ _EFFORTS = {
 }
 """https://platform.claude.com/docs/en/build-with-claude/effort has these; `minimal` is the least of them."""
 
-_NO_SUMMARY = (False, "none", "omitted")
 _TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
-_NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +240,10 @@ def write_thinking(conversation: Conversation, refuse: Refuse) -> tuple[dict[str
             )
         else:
             thinking = {"type": "enabled", "budget_tokens": budget}
-    if summary in _NO_SUMMARY:
-        return ({**thinking, "display": "omitted"} if thinking else {}), config
-    if summary is not None:
+    if wants_summary(summary):
         thinking = {**(thinking or {"type": "adaptive"}), "display": "summarized"}
+    elif summary is not None and thinking:
+        thinking = {**thinking, "display": "omitted"}
     return thinking, config
 
 
@@ -254,15 +253,6 @@ def refuse_heat(conversation: Conversation, refuse: Refuse) -> bool:
     if is_hot:
         refuse(conversation.member("temperature"), "the provider takes 0 to 1")
     return is_hot
-
-
-def parse_arguments(call: Call) -> JSONObject | None:
-    """Return the arguments of a call, {} for an empty text, None if they are no JSON object."""
-    try:
-        arguments: Any = orjson.loads(call.arguments or "{}")
-    except ValueError:
-        return None
-    return arguments if isinstance(arguments, dict) else None
 
 
 def _reasoning(reasoning: Reasoning) -> dict[str, Any] | None:
@@ -281,7 +271,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
     written: dict[str, Any] = {"name": tool.name}
     if tool.description:
         written["description"] = tool.description
-    written["input_schema"] = _NO_PARAMETERS if tool.parameters is None else tool.parameters
+    written["input_schema"] = tool.schema
     if tool.strict:
         written["strict"] = True
     if tool.cache is not None:

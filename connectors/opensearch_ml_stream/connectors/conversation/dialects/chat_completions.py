@@ -212,14 +212,9 @@ def _write_tool(tool: Tool) -> _JSON:
     return {
         "name": tool.name,
         **({"description": tool.description} if tool.description else {}),
-        "parameters": parameters(tool),
+        "parameters": tool.schema,
         **({} if tool.strict is None else {"strict": tool.strict}),
     }
-
-
-def parameters(tool: Tool) -> JSONObject:
-    """Return the schema of a tool's parameters, which not all servers let one leave out."""
-    return tool.parameters if tool.parameters is not None else {"type": "object", "properties": {}}
 
 
 def _write_choice(choice: ToolChoice) -> str | _JSON:

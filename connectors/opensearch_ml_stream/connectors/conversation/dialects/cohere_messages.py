@@ -15,6 +15,7 @@ from opensearch_ml_stream.connectors.conversation.dialects.functions import (
     refuse_one_at_a_time,
     write_call,
     write_function,
+    write_result,
 )
 from opensearch_ml_stream.connectors.conversation.dialects.written_options import reasoning_budget, write_options
 from opensearch_ml_stream.connectors.conversation.dialects.written_parts import (
@@ -22,7 +23,6 @@ from opensearch_ml_stream.connectors.conversation.dialects.written_parts import 
     data_url,
     messages_of,
     reasoning_text,
-    result_text,
     schema,
     texts,
 )
@@ -58,8 +58,7 @@ def _messages(conversation: Conversation, refuse: Refuse) -> list[_Member]:
     for turn in conversation.turns:
         for said in messages_of(turn):
             if isinstance(said, Result):
-                content = result_text(said, conversation, refuse)
-                messages.append({"role": "tool", "tool_call_id": said.id, "content": content})
+                messages.append(write_result(said, conversation, refuse))
             elif turn.role == "assistant":
                 messages += _answer(said, conversation, refuse)
             elif turn.role in SYSTEM_ROLES:

@@ -32,10 +32,10 @@ from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns imp
 )
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
     DEFAULT_MAX_TOKENS,
-    parse_arguments,
     refuse_heat,
     write_thinking,
 )
+from opensearch_ml_stream.connectors.conversation.dialects.written_parts import parse_arguments
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 
 NAME = "bedrock_converse"
@@ -44,7 +44,6 @@ _INFERENCE = {"max_tokens": "maxTokens", "temperature": "temperature", "top_p": 
 _OPTIONS = frozenset({*_INFERENCE, "metadata", "service_tier"})
 _OPTIONS_OF_CLAUDE = _OPTIONS | {"top_k", "reasoning_effort", "reasoning_tokens", "reasoning_summary"}
 _SERVICE_TIERS = ("default", "flex", "priority", "reserved")
-_NO_PARAMETERS = {"type": "object", "properties": {}}
 
 _IMAGES = ("png", "jpeg", "gif", "webp")
 _DOCUMENTS = {
@@ -244,7 +243,7 @@ def _tool(tool: Tool) -> Iterator[dict[str, Any]]:
     specification: dict[str, Any] = {"name": tool.name}
     if tool.description:
         specification["description"] = tool.description
-    specification["inputSchema"] = {"json": _NO_PARAMETERS if tool.parameters is None else tool.parameters}
+    specification["inputSchema"] = {"json": tool.schema}
     if tool.strict:
         specification["strict"] = True
     yield {"toolSpec": specification}

@@ -9,17 +9,18 @@ not sent back. The text of a failed tool's result says so. An effort of reasonin
 
 from typing import Any
 
-from opensearch_ml_stream.connectors.conversation.conversation import Call, Conversation, Media, Part, Result, Text
+from opensearch_ml_stream.connectors.conversation.conversation import Conversation, Media, Part, Text
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
 from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names
-from opensearch_ml_stream.connectors.conversation.dialects.functions import refuse_strict, write_call, write_function
+from opensearch_ml_stream.connectors.conversation.dialects.functions import (
+    refuse_strict,
+    write_function,
+    write_messages,
+)
 from opensearch_ml_stream.connectors.conversation.dialects.written_options import reasoning_budget, write_options
 from opensearch_ml_stream.connectors.conversation.dialects.written_parts import (
-    SYSTEM_ROLES,
     data_url,
-    messages_of,
     refuse_details,
-    result_text,
     schema,
     texts,
 )
@@ -48,22 +49,7 @@ def _write(conversation: Conversation, refuse: Refuse) -> _Member:
         **_answer_format(conversation),
         **_thinking(conversation, refuse),
     }
-    return {"input": {"messages": _messages(conversation, refuse)}, "parameters": parameters}
-
-
-def _messages(conversation: Conversation, refuse: Refuse) -> list[_Member]:
-    messages: list[_Member] = []
-    for turn in conversation.turns:
-        for said in messages_of(turn):
-            if isinstance(said, Result):
-                content = result_text(said, conversation, refuse)
-                messages.append({"role": "tool", "tool_call_id": said.id, "content": content})
-                continue
-            role = "system" if turn.role in SYSTEM_ROLES else turn.role
-            messages.append({"role": role, "content": _content(said, conversation, refuse)})
-            if calls := [write_call(part) for part in said if isinstance(part, Call)]:
-                messages[-1]["tool_calls"] = calls
-    return messages
+    return {"input": {"messages": write_messages(conversation, refuse, _content)}, "parameters": parameters}
 
 
 def _content(parts: tuple[Part, ...], conversation: Conversation, refuse: Refuse) -> str | list[_Member]:

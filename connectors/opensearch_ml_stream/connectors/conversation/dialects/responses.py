@@ -28,7 +28,6 @@ from opensearch_ml_stream.connectors.conversation.dialects.chat_completions impo
     data_url,
     document_text,
     effort_of_budget,
-    parameters,
 )
 from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import AllAsSent
 
@@ -112,7 +111,7 @@ def _write_tool(tool: Tool) -> _JSON:
         "type": "function",
         "name": tool.name,
         **({"description": tool.description} if tool.description else {}),
-        "parameters": parameters(tool),
+        "parameters": tool.schema,
         "strict": bool(tool.strict),
     }
 

@@ -8,7 +8,7 @@ prices, is left out.
 
 from typing import Any
 
-from opensearch_ml_stream.connectors.conversation.conversation import Call, Conversation, Media, Part, Result, Text
+from opensearch_ml_stream.connectors.conversation.conversation import Conversation, Media, Part, Text
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
 from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names
 from opensearch_ml_stream.connectors.conversation.dialects.functions import (
@@ -16,16 +16,13 @@ from opensearch_ml_stream.connectors.conversation.dialects.functions import (
     refuse_forced_calls,
     refuse_one_at_a_time,
     refuse_strict,
-    write_call,
     write_function,
+    write_messages,
 )
 from opensearch_ml_stream.connectors.conversation.dialects.written_options import write_options
 from opensearch_ml_stream.connectors.conversation.dialects.written_parts import (
-    SYSTEM_ROLES,
     data_url,
-    messages_of,
     refuse_details,
-    result_text,
     schema,
     texts,
     tool_names,
@@ -40,30 +37,13 @@ _Member = dict[str, Any]
 def _write(conversation: Conversation, refuse: Refuse) -> _Member:
     refuse_names(conversation, refuse)
     refuse_details(conversation, refuse)
-    body = {"messages": _messages(conversation, refuse), **write_options(conversation, refuse, _OPTIONS)}
+    messages = write_messages(conversation, refuse, _content, tool_names(conversation))
+    body = {"messages": messages, **write_options(conversation, refuse, _OPTIONS)}
     for refusal in (refuse_one_at_a_time, refuse_strict, refuse_forced_calls):
         refusal(conversation, refuse)
     if tools := callable_tools(conversation):
         body["tools"] = [write_function(tool) for tool in tools]
     return {**body, **_answer_format(conversation, refuse)}
-
-
-def _messages(conversation: Conversation, refuse: Refuse) -> list[_Member]:
-    names = tool_names(conversation)
-    messages: list[_Member] = []
-    for turn in conversation.turns:
-        for said in messages_of(turn):
-            if isinstance(said, Result):
-                name = said.name or names.get(said.id)
-                named = {"name": name} if name else {}
-                content = result_text(said, conversation, refuse)
-                messages.append({"role": "tool", "tool_call_id": said.id, **named, "content": content})
-                continue
-            role = "system" if turn.role in SYSTEM_ROLES else turn.role
-            messages.append({"role": role, "content": _content(said, conversation, refuse)})
-            if calls := [write_call(part) for part in said if isinstance(part, Call)]:
-                messages[-1]["tool_calls"] = calls
-    return messages
 
 
 def _content(parts: tuple[Part, ...], conversation: Conversation, refuse: Refuse) -> str | list[_Member]:

@@ -69,13 +69,18 @@ def tool_names(conversation: Conversation) -> dict[str, str]:
     return {part.id: part.name for part in parts if isinstance(part, Call)}
 
 
-def arguments(call: Call, conversation: Conversation, refuse: Refuse) -> JSONObject:
-    """Return the arguments of a call as the object that they are; refuse what is none."""
+def parse_arguments(call: Call) -> JSONObject | None:
+    """Return the arguments of a call, {} for an empty text, None if they are no JSON object."""
     try:
         read: Any = orjson.loads(call.arguments or "{}")
-    except orjson.JSONDecodeError:
-        read = None
-    if isinstance(read, dict):
+    except ValueError:
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def arguments(call: Call, conversation: Conversation, refuse: Refuse) -> JSONObject:
+    """Return the arguments of a call as the object that they are; refuse what is none."""
+    if (read := parse_arguments(call)) is not None:
         return read
     refuse_part(conversation, refuse, "arguments", "the arguments of a tool call must be a JSON object")
     return {}
