@@ -15,14 +15,13 @@ from opensearch_ml_stream.connectors.errors import NotFound
 from opensearch_ml_stream.plugin.all_done import all_done
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.node_id import node_id
-from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json, rewrite
+from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, MAX_FOUND, Json, rewrite
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 DEPLOYED = "DEPLOYED"
 UNDEPLOYED = "UNDEPLOYED"
 
 MAX_DEPLOYED = 10_000  # in one answer: as far as a search goes
-_IS_REMOTE: Json = {"term": {"algorithm": "REMOTE"}}
 
 _DEPLOYED_STATES = frozenset({DEPLOYED, "PARTIALLY_DEPLOYED", "LOADED", "PARTIALLY_LOADED"})
 _DEPLOYING_STATES = frozenset({"DEPLOYING", "LOADING"})
@@ -73,10 +72,10 @@ class DeploymentStateStore:
         """Return the ids of the remote models that are deployed, of all or of these; at most MAX_DEPLOYED."""
         is_deployed_here: Json = {"terms": {"model_state": sorted(_DEPLOYED_STATES)}}
         wanted: list[Json] = [] if model_ids is None else [{"ids": {"values": list(model_ids)}}]
-        found = await self._ids(Index.MODEL, [_IS_REMOTE, is_deployed_here, *wanted])
+        found = await self._ids(Index.MODEL, [IS_REMOTE, is_deployed_here, *wanted])
         if self.store.cluster is not None:
             own = await self._ids(Index.DEPLOYMENT, [is_deployed_here, *wanted])
-            found += await self._ids(Index.MODEL, [_IS_REMOTE, {"ids": {"values": own}}])
+            found += await self._ids(Index.MODEL, [IS_REMOTE, {"ids": {"values": own}}])
         return list(dict.fromkeys(found))
 
     async def prepare(self) -> str:

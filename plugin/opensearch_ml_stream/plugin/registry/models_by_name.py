@@ -5,7 +5,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
-from opensearch_ml_stream.plugin.registry.stored_documents import Json
+from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, Json
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -14,7 +14,6 @@ FRESH_SECONDS = 1.0
 MAX_HELD = 10_000
 MAX_OF_ONE_NAME = 10  # that an error lists
 MAX_LISTED = 1_000
-IS_REMOTE: Json = {"term": {"algorithm": "REMOTE"}}
 _MAX_BYTES = 512  # of an id, OpenSearch's limit, and of a name
 
 

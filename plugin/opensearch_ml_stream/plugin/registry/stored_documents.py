@@ -12,6 +12,8 @@ Json = Mapping[str, Any]
 
 MAX_ATTEMPTS = 10
 MAX_FOUND = 1000
+IS_REMOTE: Json = {"term": {"algorithm": "REMOTE"}}
+"""The query of remote models, which a store with ML Commons' index has beside others."""
 
 
 async def existing(store: Store, index: Index, id: str, missing: MLStreamError) -> Document:

@@ -18,7 +18,7 @@ from opensearch_ml_stream.plugin.connector_protocol import find_own_requests
 from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.model_settings import stored_settings
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
+from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -41,7 +41,7 @@ class StoredPlaygroundModels:
     async def listed(self, caller: Caller, *, shows_settings: bool) -> Sequence[Json]:
         """Return the remote models that the caller may see, sorted by name, at most MAX_LISTED."""
         body: Json = {
-            "query": {"term": {"algorithm": "REMOTE"}},
+            "query": IS_REMOTE,
             "size": MAX_LISTED,
             "sort": [{"name.keyword": "asc"}],
             "_source": _SHOWN,

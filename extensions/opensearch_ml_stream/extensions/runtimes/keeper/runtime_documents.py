@@ -19,7 +19,7 @@ from opensearch_ml_stream.plugin.registry.connector_documents import new_documen
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed
 from opensearch_ml_stream.plugin.registry.model_access import ModelAccess
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, rewrite
+from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, Json, rewrite
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.security.access_control import AskedAccess
 from opensearch_ml_stream.plugin.settings import LiveSettings
@@ -71,7 +71,7 @@ class RuntimeDocuments:
 
     async def retire(self, kept: set[str]) -> None:
         """Mark the runtime models of other ids than these as undeployed: their folders have gone."""
-        query: Json = {"query": {"term": {"algorithm": "REMOTE"}}, "size": MAX_MODELS, "_source": ["model_state"]}
+        query: Json = {"query": IS_REMOTE, "size": MAX_MODELS, "_source": ["model_state"]}
         hits = (await self._store.search(Index.MODEL, query))["hits"]["hits"]
         prefix = runtime_model_id("", None)
         for id in [id for hit in hits if (id := hit["_id"]).startswith(prefix) and id not in kept]:

@@ -18,7 +18,7 @@ from opensearch_ml_stream.extensions.v2.service.own_models import repositories
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed
-from opensearch_ml_stream.plugin.registry.stored_documents import Json
+from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, Json
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -26,7 +26,6 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 FRESH_SECONDS = 1.0
 MAX_NAMES = 10_000  # that are held, with the versions asked for, of each caller who may not see all models
 MAX_VERSIONS = 100  # of one name that are listed
-IS_REMOTE: Json = {"term": {"algorithm": "REMOTE"}}
 
 _WITHOUT_GROUP: Json = {"bool": {"must_not": [{"exists": {"field": "model_group_id"}}]}}
 _MAX_ID_BYTES = 512  # OpenSearch's limit

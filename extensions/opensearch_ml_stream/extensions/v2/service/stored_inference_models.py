@@ -19,7 +19,7 @@ from opensearch_ml_stream.extensions.v2.protocol.model_metadata import PLATFORM,
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse, find_own_response
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import predict_inputs
 from opensearch_ml_stream.extensions.v2.protocol.predict_outputs import inference_response
-from opensearch_ml_stream.extensions.v2.service.model_names import IS_REMOTE, ModelNames, model_not_found, version_of
+from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames, model_not_found, version_of
 from opensearch_ml_stream.extensions.v2.service.own_models import (
     KnowsReadiness,
     SpeaksV2,
@@ -36,7 +36,7 @@ from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_PARALLEL_CALLS
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_undeployed
 from opensearch_ml_stream.plugin.registry.models import Models
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
+from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
