@@ -192,12 +192,12 @@ def _read_format(value: dict[str, Any] | None, unknown: dict[str, Any]) -> Answe
         return None
     schema = Members(members.take_any("json_schema"), members.path("json_schema"))
     unknown.update(members.unread())
-    answer_format = AnswerFormat(
-        "schema",
-        schema.take("name", str) or "",
-        schema.take("description", str) or "",
-        schema.take("schema", dict),
-        schema.take("strict", bool),
-    )
-    unknown.update(schema.unread())
+    return read_schema(schema, schema.take("schema", dict), unknown)
+
+
+def read_schema(members: Members, schema: JSONObject | None, unknown: dict[str, Any]) -> AnswerFormat:
+    """Return the format of an answer that keeps to a schema, of the members beside that."""
+    name, description = members.take("name", str) or "", members.take("description", str) or ""
+    answer_format = AnswerFormat("schema", name, description, schema, members.take("strict", bool))
+    unknown.update(members.unread())
     return answer_format

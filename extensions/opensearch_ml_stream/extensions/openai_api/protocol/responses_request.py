@@ -21,7 +21,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import EFFORTS
+from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import EFFORTS, read_schema
 from opensearch_ml_stream.extensions.openai_api.protocol.members import HINTS, Members
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_content import read_item_content
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import signature_in
@@ -277,12 +277,4 @@ def _read_text(members: Members, options: dict[str, Any], unknown: dict[str, Any
     if kind != "json_schema":
         unknown["text.format"] = value
         return None
-    answer_format = AnswerFormat(
-        "schema",
-        inner.take("name", str) or "",
-        inner.take("description", str) or "",
-        inner.need("schema", dict),
-        inner.take("strict", bool),
-    )
-    unknown.update(inner.unread())
-    return answer_format
+    return read_schema(inner, inner.need("schema", dict), unknown)
