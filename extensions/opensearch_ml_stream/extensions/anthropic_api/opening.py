@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
 
-from opensearch_ml_stream.extensions.anthropic_api.http.count_tokens import CountTokens
+from opensearch_ml_stream.extensions.anthropic_api.http.count_tokens import count_tokens
 from opensearch_ml_stream.extensions.anthropic_api.http.messages_door import MessagesDoor
 from opensearch_ml_stream.extensions.anthropic_api.http.operations import OPERATIONS
 from opensearch_ml_stream.extensions.anthropic_api.paths import COUNT_TOKENS_PATH, MESSAGES_PATH
@@ -23,7 +23,7 @@ async def open_anthropic_api(core: Core) -> AsyncIterator[Contribution]:
     counts = TokenCounts(core.conversations.names, core.models, core.calls)
     endpoints: dict[str, ASGIApp] = {
         MESSAGES_PATH: messages,
-        COUNT_TOKENS_PATH: CountTokens(counts, core.in_flight, core.gate),
+        COUNT_TOKENS_PATH: count_tokens(counts, core.in_flight, core.gate),
     }
 
     def before(router: ASGIApp) -> ASGIApp:

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor, CompletionsDoor
-from opensearch_ml_stream.extensions.openai_api.http.embeddings_endpoint import EmbeddingsEndpoint
+from opensearch_ml_stream.extensions.openai_api.http.embeddings_endpoint import embeddings_endpoint
 from opensearch_ml_stream.extensions.openai_api.http.model_routes import model_routes
 from opensearch_ml_stream.extensions.openai_api.http.operations import OPERATIONS
 from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor, stored_response_routes
@@ -40,7 +40,7 @@ async def open_openai_api(core: Core) -> AsyncIterator[Contribution]:
         CHAT_PATH: conversing(ChatDoor(core.clock)),
         COMPLETIONS_PATH: conversing(CompletionsDoor(core.clock)),
         RESPONSES_PATH: conversing(ResponsesDoor(core.clock)),
-        EMBEDDINGS_PATH: EmbeddingsEndpoint(embeddings, core.in_flight, core.gate),
+        EMBEDDINGS_PATH: embeddings_endpoint(embeddings, core.in_flight, core.gate),
     }
     yield Contribution(
         routes=[*model_routes(names.listed, find, core.gate), *stored_response_routes(core.gate)],

@@ -4,23 +4,24 @@ from typing import Any, Protocol
 
 import orjson
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import Scope
 
 from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, ClientRequest
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.anthropic_api.protocol.body_members import Members
 from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_request import read_counted_conversation
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
-from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
-from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed, read_or_refuse
-from opensearch_ml_stream.rest_handlers.http.requests import json_body, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import encoded_response
+from opensearch_ml_stream.rest_handlers.routes.posted_object import PostedObject
 
 ESTIMATE = {"X-Token-Count": "estimate"}
 """The header of a count that is no provider's own."""
+
+
+CountRequest = tuple[str, ClientRequest]
+"""The name or id of a model, and what is to be counted."""
 
 
 class Count(Protocol):
@@ -45,43 +46,24 @@ class Counts(Protocol):
         ...
 
 
-class CountTokens:
-    """The ASGI endpoint."""
+def count_tokens(counts: Counts, in_flight: InFlightResponses, gate: Gate) -> PostedObject[CountRequest]:
+    """Return the ASGI endpoint."""
 
-    def __init__(self, counts: Counts, in_flight: InFlightResponses, gate: Gate) -> None:
-        self._counts = counts
-        self._in_flight = in_flight
-        self._gate = gate
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request, until its response has ended or its client has disconnected."""
-        if scope["method"] != "POST":
-            await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
-            return
-        reservation = BodyReservation(self._in_flight.bodies)
-        reading = self._read(scope, receive, reservation)
-        if (read := await read_or_refuse(scope, receive, send, reservation, reading)) is None:
-            return
-        response = InFlightResponse(scope, receive, send, self._in_flight, reservation)
-        await response.run(self._respond(response, Request(scope), *read))
-
-    async def _read(
-        self, scope: Scope, receive: Receive, reservation: BodyReservation
-    ) -> tuple[Caller, str, ClientRequest]:
-        caller = await self._gate.admit(scope, actions.PREDICT_STREAM, actions.PREDICT)
-        self._in_flight.check_room()
-        body: dict[str, Any] = jsontext.load_object(json_body(scope, await read_body(scope, receive, reservation)))
-        model = Members(body).required_text("model")
-        body.pop("model")
-        return caller, model, ClientRequest(ANTHROPIC, body, read_counted_conversation)
-
-    async def _respond(
-        self, response: InFlightResponse, request: Request, caller: Caller, model: str, asked: ClientRequest
-    ) -> None:
+    async def respond(response: InFlightResponse, scope: Scope, caller: Caller, asked: CountRequest) -> None:
+        model, request = asked
         try:
-            count = await self._counts.count(caller, model, asked)
+            count = await counts.count(caller, model, request)
         except MLStreamError as error:
             await response.fail(error)
             return
         body = orjson.dumps({"input_tokens": count.input_tokens})
-        await response.send(encoded_response(request, body, headers=ESTIMATE if count.is_estimated else None))
+        headers = ESTIMATE if count.is_estimated else None
+        await response.send(encoded_response(Request(scope), body, headers=headers))
+
+    return PostedObject(in_flight, gate, (actions.PREDICT_STREAM, actions.PREDICT), _read, respond)
+
+
+def _read(body: dict[str, Any]) -> CountRequest:
+    model = Members(body).required_text("model")
+    body.pop("model")
+    return model, ClientRequest(ANTHROPIC, body, read_counted_conversation)

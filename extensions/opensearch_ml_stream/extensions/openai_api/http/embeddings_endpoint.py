@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import Scope
 
-from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.openai_api.protocol.embeddings import (
     EmbeddingsRequest,
     embeddings_response,
@@ -14,10 +12,8 @@ from opensearch_ml_stream.extensions.openai_api.protocol.embeddings import (
 )
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
-from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
-from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed, read_or_refuse
-from opensearch_ml_stream.rest_handlers.http.requests import json_body, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
+from opensearch_ml_stream.rest_handlers.routes.posted_object import PostedObject
 from opensearch_ml_stream.rest_handlers.routes.prediction_responses import send_prediction
 
 
@@ -29,35 +25,15 @@ class EmbeddingModels(Protocol):
         ...
 
 
-class EmbeddingsEndpoint:
-    """The ASGI endpoint."""
+def embeddings_endpoint(
+    models: EmbeddingModels, in_flight: InFlightResponses, gate: Gate
+) -> PostedObject[EmbeddingsRequest]:
+    """Return the ASGI endpoint."""
 
-    def __init__(self, models: EmbeddingModels, in_flight: InFlightResponses, gate: Gate) -> None:
-        self._models = models
-        self._in_flight = in_flight
-        self._gate = gate
+    async def embed(caller: Caller, request: EmbeddingsRequest) -> bytes:
+        return embeddings_response(request, await models.embed(caller, request))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request, until its response has ended or its client has disconnected."""
-        if scope["method"] != "POST":
-            await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
-            return
-        reservation = BodyReservation(self._in_flight.bodies)
-        reading = self._read(scope, receive, reservation)
-        if (read := await read_or_refuse(scope, receive, send, reservation, reading)) is None:
-            return
-        caller, request = read
-        response = InFlightResponse(scope, receive, send, self._in_flight, reservation)
-        await response.run(send_prediction(response, self._embed(caller, request)))
+    async def respond(response: InFlightResponse, scope: Scope, caller: Caller, request: EmbeddingsRequest) -> None:
+        await send_prediction(response, embed(caller, request))
 
-    async def _read(
-        self, scope: Scope, receive: Receive, reservation: BodyReservation
-    ) -> tuple[Caller, EmbeddingsRequest]:
-        caller = await self._gate.admit(scope, actions.PREDICT)
-        self._in_flight.check_room()
-        body = await read_body(scope, receive, reservation)
-        self._in_flight.check_room()
-        return caller, read_embeddings_request(jsontext.load_object(json_body(scope, body)))
-
-    async def _embed(self, caller: Caller, request: EmbeddingsRequest) -> bytes:
-        return embeddings_response(request, await self._models.embed(caller, request))
+    return PostedObject(in_flight, gate, (actions.PREDICT,), read_embeddings_request, respond)
