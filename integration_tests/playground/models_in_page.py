@@ -28,7 +28,7 @@ async def press(page: Page, name: str, button: str) -> None:
 
 
 async def click(page: Page, name: str, button: str) -> None:
-    """Clicks a button of a model, wherever the focus is: a list that is drawn again takes it."""
+    """Clicks a button of a model, wherever the focus is."""
     await page.value(f"{_button(name, button)}.click()")
 
 

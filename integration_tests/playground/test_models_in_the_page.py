@@ -83,6 +83,20 @@ async def test_a_model_is_created_tested_used_and_deleted(playground: Playground
         assert found.json()["hits"]["hits"] == []
 
 
+async def test_the_keyboard_stays_where_it_is_when_models_are_listed_again(
+    playground: Playground, tmp_path: Path
+) -> None:
+    model_id = playground.sidecar.create_model(openai(playground.provider.url), name="Mine")
+    async with opened(playground, tmp_path) as page:
+        await show_models(page, "Mine")
+        await page.value(f"{card('Mine')}.querySelector('.danger').focus()")
+        change = {"description": "says something else now"}  # so that another card takes the place of this one
+        playground.sidecar.client.put(f"/_plugins/_ml/models/{model_id}", json=change).raise_for_status()
+        await page.value("dispatchEvent(new HashChangeEvent('hashchange'))")  # reads the models
+        await page.until(f"{card('Mine')}.innerText.includes('{change['description']}')")
+        assert await page.value("document.activeElement.ariaLabel") == "Delete Mine"
+
+
 async def test_what_is_wrong_with_a_new_model_is_said_in_its_dialog(playground: Playground, tmp_path: Path) -> None:
     async with opened(playground, tmp_path) as page:
         await show_models(page)

@@ -1,7 +1,7 @@
 // The conversations of this browser: open, rename, export, delete.
 
 import { ask } from "./dialogs.js";
-import { byId, field, make } from "./elements.js";
+import { byId, field, list, make } from "./elements.js";
 import { download } from "./exports.js";
 
 const ACTS = ["Rename", "Export as Markdown", "Export as JSON", "Delete"];
@@ -18,7 +18,7 @@ export class ConversationList {
   async show(current) {
     const heads = await this.store.heads();
     byId("no-conversations").hidden = heads.length > 0;
-    this.list.replaceChildren(...heads.map((head) => this.item(head, head.id === current)));
+    list(this.list, heads.map((head) => this.item(head, head.id === current)));
   }
 
   item({ id, title }, isCurrent) {

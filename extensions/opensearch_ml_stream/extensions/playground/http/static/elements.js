@@ -41,6 +41,17 @@ export function copyable(name, text, ...choices) {
   return make("div", { className: "code" }, make("div", { className: "code-title" }, ...choices, copying), pre);
 }
 
+/** List these elements; the keyboard stays where it is: in its element, or in the one of the same name that took its place. */
+export function list(place, elements) {
+  const focused = place.contains(document.activeElement) ? document.activeElement : null;
+  place.replaceChildren(...elements);
+  if (!focused) return;
+  const successor = focused.isConnected ? focused : [...place.querySelectorAll("button, select")].find((one) => nameOf(one) === nameOf(focused));
+  successor?.focus({ preventScroll: true });
+}
+
+const nameOf = (element) => element.getAttribute("aria-label") ?? element.textContent;
+
 /** Terms and values of a description list; a value of null is shown as a dash. */
 export function showFigures(list, figures) {
   const groups = figures.map(([term, value]) => make("div", {}, make("dt", {}, term), make("dd", {}, value ?? "–")));

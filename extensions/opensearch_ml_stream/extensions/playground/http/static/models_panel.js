@@ -1,7 +1,7 @@
 // The models: a list that can be searched, each with what can be done with it.
 
 import { call } from "./api.js";
-import { field, make, number } from "./elements.js";
+import { field, list, make, number } from "./elements.js";
 import { ModelCard } from "./model_card.js";
 import { createModel } from "./model_editor.js";
 import { showError } from "./problems.js";
@@ -93,7 +93,7 @@ class ModelsPanel {
     const found = this.models.filter(({ name, provider, description }) => `${name} ${provider} ${description}`.toLowerCase().includes(wanted));
     const shown = found.slice(0, this.shown);
     this.cards = new Map(shown.map((model) => [model.id, this.cardOf(model)]));
-    this.list.replaceChildren(...[...this.cards.values()].map(({ element }) => element));
+    list(this.list, [...this.cards.values()].map(({ element }) => element));
     this.search.hidden = this.models.length < 8;
     this.more.hidden = found.length <= shown.length;
     this.count.textContent = this.models.length ? counted(found.length, this.models.length) : "There is no model yet that you may see.";
