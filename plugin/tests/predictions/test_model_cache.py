@@ -12,12 +12,15 @@ from opensearch_ml_stream.connectors.errors import Forbidden, Internal, InvalidR
 from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.predictions.compiled_model import NO_SETTINGS
 from opensearch_ml_stream.plugin.predictions.model_cache import FRESH_SECONDS, Deploy, ModelCache
-from opensearch_ml_stream.plugin.refreshing_cache import AHEAD, PATIENCE_SECONDS
+from opensearch_ml_stream.plugin.refreshing_cache import AHEAD
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import SECRET, Clock, Setup, connector_body, prediction_setup
+
+
+PATIENCE_SECONDS = 30.0  # a slow machine is not a store that is away
 
 
 class WatchedStore(SQLiteStore):
@@ -55,7 +58,7 @@ class WatchedStore(SQLiteStore):
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(refreshing_cache, "monotonic", clock)
-    monkeypatch.setattr(refreshing_cache, "PATIENCE_SECONDS", 30)  # a slow machine is not a store that is away
+    monkeypatch.setattr(refreshing_cache, "PATIENCE_SECONDS", PATIENCE_SECONDS)
     return clock
 
 
