@@ -19,7 +19,6 @@ from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import SECRET, Clock, Setup, connector_body, prediction_setup
 
-
 PATIENCE_SECONDS = 30.0  # a slow machine is not a store that is away
 
 
