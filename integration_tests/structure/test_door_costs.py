@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from integration_tests.support.connector_bodies import anthropic, openai
 
+from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.documents import connector_document, read_connector, read_model
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
@@ -113,6 +114,14 @@ class Provider:
         event = _event(self.text(" again"))
         return steps(lambda: wire.chunks(decoder.feed(event)))
 
+    def read(self, way: str, texts: int) -> int:
+        """The steps of a stream that comes in one read, with the first text of its own."""
+        decoder, wire = self.begin(way)()
+        first = b"".join(map(_event, [*self.first, self.text("Hello")]))
+        rest = b"".join(map(_event, [*[self.text(" again")] * texts, *self.last])) + self.end
+        wire.chunks(decoder.feed(first))
+        return steps(lambda: wire.last(decoder.feed(rest), Ending(), {}))
+
 
 def _chat(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
@@ -162,6 +171,12 @@ every_provider = pytest.mark.parametrize("provider", [OPENAI, PADDED, ANTHROPIC]
 @pytest.mark.parametrize("way", DOORS)
 def test_a_chunk_costs_little_more_than_by_the_predict_route(provider: Provider, way: str) -> None:
     assert provider.chunk(way) <= MOST_OF_A_CHUNK[way] * provider.chunk(PREDICT)
+
+
+@every_provider
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "/v1/responses"])
+def test_a_text_within_a_long_read_costs_no_step(provider: Provider, way: str) -> None:
+    assert provider.read(way, texts=300) == provider.read(way, texts=200)
 
 
 @every_provider

@@ -95,12 +95,28 @@ class ResponseRun(_Run):
         return [_response_chunk(orjson.loads(response)) for response in self.split(self.SEPARATOR)]
 
 
-Chunks = list[Chunk] | TextRun | ResponseRun
+class ChunkParts(tuple[list[Chunk] | TextRun | ResponseRun, ...]):
+    """Lists and runs in order, none empty: of a long read all text stays a run, whatever comes before and after it."""
+
+    __slots__ = ()
+
+    def to_chunks(self) -> list[Chunk]:
+        """Decode the runs into one Chunk for each text."""
+        return [chunk for part in self for chunk in to_chunk_list(part)]
+
+
+Chunks = list[Chunk] | TextRun | ResponseRun | ChunkParts
 
 
 def to_chunk_list(chunks: Chunks) -> list[Chunk]:
-    """Return the chunks as a list, decoding a run."""
+    """Return the chunks as a list, decoding runs."""
     return chunks if isinstance(chunks, list) else chunks.to_chunks()
+
+
+def begins_as_sent(chunks: Chunks) -> bool:
+    """Return whether the first of the chunks is an event as its provider sent it."""
+    first = chunks[0] if isinstance(chunks, ChunkParts) else chunks
+    return isinstance(first, list) and bool(first[0].event)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun, to_chunk_list
+from opensearch_ml_stream.connectors.chunks import Chunk, ChunkParts, Ending, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Event, Finishing, Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import (
@@ -194,6 +194,18 @@ def test_a_read_is_cut_though_it_begins_and_ends_within_an_event() -> None:
     texts, parsed = decode_and_count([chat("first"), body[:middle], body[middle:]])
     assert texts == ["first", *[f"t{number}" for number in range(100)]]
     assert parsed <= 4  # the first event, the probe, the event at the cut
+
+
+def test_the_texts_of_a_read_are_a_run_whatever_comes_before_and_after_them() -> None:
+    spec = SHIPPED.presets["openai/v1/chat/completions"]
+    other = b'data: {"choices":[{"delta":{"reasoning_content":"%b"},"index":0}]}\n\n'
+    texts = [chat(f"t{number}") for number in range(100)]
+    read, decoder = b"".join([other % b"a", *texts, other % b"b"]), spec.decoder()
+    chunks = decoder.feed(read)
+    assert isinstance(chunks, ChunkParts)
+    assert max(part.length for part in chunks if isinstance(part, TextRun)) > 90
+    assert chunks.to_chunks() == slow_path(spec).feed(read)
+    assert decoder.chunk_count == len(chunks.to_chunks())
 
 
 def test_a_long_text_that_comes_in_several_reads_is_one_chunk() -> None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, TextRun, to_chunk_list
+from opensearch_ml_stream.connectors.chunks import Chunk, ChunkParts, Chunks, TextRun
 from opensearch_ml_stream.connectors.decoding.contract import EventReader, Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
@@ -203,10 +203,12 @@ def _join(parts: Sequence[Chunks]) -> Chunks:
     parts = [part for part in parts if part]
     if len(parts) == 1:
         return parts[0]
-    lists = [part for part in parts if isinstance(part, list)]
-    if not parts or any(chunk != Chunk(chunk.text) for chunks in lists for chunk in chunks):
-        return [chunk for part in parts for chunk in to_chunk_list(part)]
-    return TextRun(TextRun.SEPARATOR.join([_encode(part) if isinstance(part, list) else part for part in parts]))
+    apart = [one for part in parts for one in (part if isinstance(part, ChunkParts) else [part])]
+    if not apart:
+        return []
+    if any(chunk != Chunk(chunk.text) for part in apart if isinstance(part, list) for chunk in part):
+        return ChunkParts(apart)
+    return TextRun(TextRun.SEPARATOR.join([_encode(part) if isinstance(part, list) else part for part in apart]))
 
 
 def _encode(chunks: list[Chunk]) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, to_chunk_list
+from opensearch_ml_stream.connectors.chunks import Chunk, ChunkParts, Chunks, Ending, TextRun, ToolCall, to_chunk_list
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.wire_format import ChunkFormat
@@ -52,11 +52,11 @@ class MessageEvents(ChunkFormat):
         """Encode all chunks of one upstream read."""
         if isinstance(chunks, TextRun) and self._call is None:
             return self._start_text() + chunks.wrap_each(self._opening, self._between, self._closing)
-        return b"".join([self._chunk(chunk) for chunk in to_chunk_list(chunks)]) or _NOTHING_TO_SAY
+        return self._mixed(chunks) or _NOTHING_TO_SAY
 
     def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the chunks that came with the ending, and the ending."""
-        return b"".join([self._chunk(chunk) for chunk in to_chunk_list(chunks)]) + self.ending(ending, extra)
+        return self._mixed(chunks) + self.ending(ending, extra)
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the end: what waited, `message_delta` unless it was passed as it was sent, and `message_stop`."""
@@ -76,6 +76,14 @@ class MessageEvents(ChunkFormat):
     def error(self, error: MLStreamError) -> bytes:
         """Encode what waited, and the error; no `message_stop` follows it."""
         return self._flush() + b"event: error\ndata: %b\n\n" % error_body(error)
+
+    def _mixed(self, chunks: Chunks) -> bytes:
+        """Encode chunks of which there may be nothing to say."""
+        if isinstance(chunks, ChunkParts):
+            return b"".join(map(self._mixed, chunks))
+        if isinstance(chunks, TextRun) and self._call is None:
+            return self.chunks(chunks)
+        return b"".join([self._chunk(chunk) for chunk in to_chunk_list(chunks)])
 
     def _chunk(self, chunk: Chunk) -> bytes:
         if self._open != "text" or chunk != (chunk[0], "", (), (), "", b"") or not chunk[0]:

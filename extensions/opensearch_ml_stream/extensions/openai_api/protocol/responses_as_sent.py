@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, to_chunk_list
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, begins_as_sent, to_chunk_list
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
@@ -41,8 +41,7 @@ class ResponsesStream(WireFormat):
     def chunks(self, chunks: Chunks) -> bytes:
         """Encode all chunks of one upstream read."""
         if self._format is None:
-            is_sent = isinstance(chunks, list) and any(chunk.event for chunk in chunks)
-            self._format = SentEvents() if is_sent else ResponsesEvents(self._response)
+            self._format = SentEvents() if begins_as_sent(chunks) else ResponsesEvents(self._response)
         return self._format.chunks(chunks)
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:

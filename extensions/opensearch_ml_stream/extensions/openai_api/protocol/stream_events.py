@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, begins_as_sent
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.wire_format import ChunkFormat
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import (
@@ -47,8 +47,7 @@ class StreamEvents(ChunkFormat):
             return chunks.wrap_each(self._opening, self._between, self._closing)
         if self._has_begun:
             return super().chunks(chunks) or _NOTHING
-        begins_as_sent = isinstance(chunks, list) and chunks[0].event
-        return (b"" if begins_as_sent else self._begin()) + super().chunks(chunks) or _NOTHING
+        return (b"" if begins_as_sent(chunks) else self._begin()) + super().chunks(chunks) or _NOTHING
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the end, as far as the provider's own events have not said it."""
