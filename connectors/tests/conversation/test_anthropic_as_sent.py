@@ -40,7 +40,7 @@ def text(words: str, index: int = 0) -> dict[str, Any]:
 def decoder(preset: str = MESSAGES, dialect: Dialect = ANTHROPIC_MESSAGES) -> Decoder | FastPathDecoder:
     spec, as_sent = SHIPPED.presets[preset], dialect.as_sent
     assert as_sent is not None
-    return spec.decoder_with(as_sent)
+    return spec.decoder_with(lambda reader: as_sent(reader, True))
 
 
 def restored(chunks: list[Chunk]) -> Iterator[dict[str, Any]]:

@@ -39,13 +39,13 @@ every_stream = pytest.mark.parametrize(("data", "preset"), OF_OPENAI)
 def as_sent(preset: str) -> EventReader:
     wrap = SHIPPED.dialects[preset].as_sent
     assert wrap is not None
-    return wrap(SHIPPED.presets[preset].reader())
+    return wrap(SHIPPED.presets[preset].reader(), True)
 
 
-def decoder_as_sent(preset: str) -> Decoder | FastPathDecoder:
+def decoder_as_sent(preset: str, *, wants_usage: bool = True) -> Decoder | FastPathDecoder:
     wrap = SHIPPED.dialects[preset].as_sent
     assert wrap is not None
-    return SHIPPED.presets[preset].decoder_with(wrap)
+    return SHIPPED.presets[preset].decoder_with(lambda reader: wrap(reader, wants_usage))
 
 
 def sent(data: bytes) -> Iterator[dict[str, Any]]:
@@ -191,6 +191,17 @@ def test_what_says_nothing_new_is_left_out(event: bytes) -> None:
     decoder.feed(FIRST)
     assert decoder.feed(event) == [Chunk("a")]
     assert decoder.feed(delta("")) == []
+
+
+USAGE = b'data: {"id":"c1","choices":[],"usage":{"total_tokens":3}}\n\n'
+
+
+@pytest.mark.parametrize("finish", [b"", delta("").replace(b'"finish_reason":null', b'"finish_reason":"stop"')])
+def test_an_event_of_usage_alone_is_for_those_who_ask(finish: bytes) -> None:
+    for wants_usage in (True, False):
+        decoder = decoder_as_sent(CHAT, wants_usage=wants_usage)
+        decoder.feed(FIRST + finish)
+        assert [chunk.event for chunk in to_chunk_list(decoder.feed(USAGE))] == [USAGE[6:].strip()] * wants_usage
 
 
 def test_an_event_given_as_it_was_sent_has_its_padding() -> None:

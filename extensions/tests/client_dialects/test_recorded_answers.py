@@ -179,9 +179,7 @@ def _of_the_clients_dialect() -> list[Any]:
 def decoder_as_sent(preset: str) -> Decoder | FastPathDecoder:
     spec, wrap = SHIPPED.presets[preset], SHIPPED.dialects[preset].as_sent
     assert wrap is not None
-    return FastPathDecoder(lambda: wrap(spec.reader())) if spec.has_fast_path else Decoder(
-        spec.framing(), wrap(spec.reader())
-    )  # fmt: skip
+    return spec.decoder_with(lambda reader: wrap(reader, True))
 
 
 @pytest.mark.parametrize(("client", "stream"), _of_the_clients_dialect())

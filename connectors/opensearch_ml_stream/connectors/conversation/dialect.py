@@ -56,7 +56,8 @@ class Dialect:
     `defaults` are members that the provider requires: what they are where neither the client nor the template has them.
 
     `as_sent` wraps a reader of the provider's events so that its chunks hold what their text and calls do not say: the
-    event as it was sent (`Chunk.event`), for clients of the same dialect. None where there is no such client.
+    event as it was sent (`Chunk.event`), for clients of the same dialect, with an event of nothing but counts of tokens
+    if the client `wants_usage`, its second argument. None where there is no such client.
     """
 
     name: str
@@ -65,7 +66,7 @@ class Dialect:
     adapt: Adapt = as_it_is
     instead_of: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     defaults: JSONObject = field(default_factory=lambda: MappingProxyType({}))
-    as_sent: Callable[[EventReader], EventReader] | None = None
+    as_sent: Callable[[EventReader, bool], EventReader] | None = None
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,13 @@ class ClientRequest:
     """A conversation as a client sent it: `body` without the members that are the door's (model, stream).
 
     `read` makes the neutral form of the body; it raises InvalidRequest that names the member which is wrong.
+    `wants_usage` says whether the client asked for the counts of tokens in its stream.
     """
 
     dialect: str
     body: JSONObject
     read: Callable[[JSONObject], Conversation]
+    wants_usage: bool = True
 
     @cached_property
     def conversation(self) -> Conversation:

@@ -1,7 +1,6 @@
 """What a conversation asks of one model: the request to its provider, how it streams, what a whole answer says."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import orjson
@@ -43,9 +42,10 @@ class _AsSent:
         """Read an event; see `EventReader.read`."""
         before = len(chunks)
         outcome = self._read(event, chunks)
-        if len(chunks) > before and chunks[before].event:
-            for place in range(before, len(chunks)):
-                chunks[place] = _redacted(chunks[place], self._redact)
+        if len(chunks) > before and (sent := chunks[before].event):  # then it is the only one
+            redacted = self._redact(sent)
+            if redacted is not sent:
+                chunks[before] = chunks[before]._replace(event=redacted)
         if self._begins:
             self._begin(outcome, chunks, before)
         return outcome
@@ -58,11 +58,6 @@ class _AsSent:
         self._begins = False
         if self._first is not None and not isinstance(outcome, UpstreamError):
             chunks[before:before] = self._first
-
-
-def _redacted(chunk: Chunk, redact: Redact) -> Chunk:
-    redacted = redact(chunk.event)
-    return chunk if redacted is chunk.event else chunk._replace(event=redacted)
 
 
 def _says_nothing(chunks: list[Chunk]) -> bool:
@@ -83,11 +78,8 @@ def stream_request(client: ClientRequest, model: CompiledModel) -> StreamCall:
         return request, streaming.decoder, ()
     if not isinstance(streaming, StreamSpec) or model.guardrails.output is not None:
         return request, streaming.decoder, ()
-    return request, partial(streaming.decoder_with, partial(_as_sent, dialect.as_sent, model.redactor.body)), ()
-
-
-def _as_sent(wrap: Callable[[EventReader], EventReader], redact: Redact, reader: EventReader) -> EventReader:
-    return _AsSent(wrap(reader), redact)
+    as_sent, wants_usage, redact = dialect.as_sent, client.wants_usage, model.redactor.body
+    return request, lambda: streaming.decoder_with(lambda reader: _AsSent(as_sent(reader, wants_usage), redact)), ()
 
 
 def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderRequest:

@@ -308,7 +308,7 @@ class AsSent:
 
     __slots__ = ("_block", "_payload", "_reader")
 
-    def __init__(self, reader: EventReader, payload: Payload) -> None:
+    def __init__(self, reader: EventReader, wants_usage: bool = True, *, payload: Payload) -> None:
         self._reader = reader
         self._payload = payload
         self._block: object = None  # the number of the block that was started last

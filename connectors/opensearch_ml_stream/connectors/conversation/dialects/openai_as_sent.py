@@ -24,10 +24,11 @@ _ABSENT: tuple[Any, ...] = (None, "", [], {})
 class AllAsSent:
     """Gives each event as it was sent, with what `inner` reads in it. `[DONE]` and errors are not given."""
 
-    __slots__ = ("_inner",)
+    __slots__ = ("_inner", "_wants_usage")
 
-    def __init__(self, inner: EventReader) -> None:
+    def __init__(self, inner: EventReader, wants_usage: bool = True) -> None:
         self._inner = inner
+        self._wants_usage = wants_usage
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's chunk."""
@@ -35,17 +36,15 @@ class AllAsSent:
         outcome, data = self._inner.read(event, own), event.data.strip()
         if isinstance(outcome, UpstreamError) or data == b"[DONE]":
             chunks += own
-        elif outcome is not None and not own:  # that it ends, and what follows
-            chunks.append(_with_event(data, own))
         else:
-            chunks += self._as_sent(data, own)
+            chunks += self._as_sent(data, own, is_ending=outcome is not None)
         return outcome
 
     def end_of_input(self) -> Outcome:
         """Return the outcome that `inner` gives."""
         return self._inner.end_of_input()
 
-    def _as_sent(self, data: bytes, own: list[Chunk]) -> list[Chunk]:
+    def _as_sent(self, data: bytes, own: list[Chunk], *, is_ending: bool) -> list[Chunk]:
         return [_with_event(data, own)]
 
 
@@ -58,17 +57,20 @@ class ChoicesAsSent(AllAsSent):
 
     __slots__ = ("_choice", "_first", "_text")
 
-    def __init__(self, inner: EventReader, text: str = "delta") -> None:
-        super().__init__(inner)
+    def __init__(self, inner: EventReader, wants_usage: bool = True, *, text: str = "delta") -> None:
+        super().__init__(inner, wants_usage)
         self._text = text  # the member of a choice that holds its text
         self._first: dict[str, Any] = {}  # the first event with choice 0, and that choice
         self._choice: dict[str, Any] = {}
 
-    def _as_sent(self, data: bytes, own: list[Chunk]) -> list[Chunk]:
+    def _as_sent(self, data: bytes, own: list[Chunk], *, is_ending: bool) -> list[Chunk]:
         payload = orjson.loads(data)
         choices = payload.get("choices") or []
+        if not choices and not self._wants_usage and payload.get("usage"):
+            return own
         if self._first:
-            return own if self._is_text(payload, choices) else [_with_event(data, own)]
+            is_text = (own or not is_ending) and self._is_text(payload, choices)
+            return own if is_text else [_with_event(data, own)]
         if choices and not choices[0].get("index"):
             self._first, self._choice = payload, choices[0]
         return [_with_event(data, own)]

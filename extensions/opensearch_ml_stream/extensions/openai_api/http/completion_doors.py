@@ -25,15 +25,13 @@ Clock = Callable[[], int]
 """Returns the time now in milliseconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(NamedTuple):
     """What a request asks for."""
 
     model: str
     is_stream: bool
     request: ClientRequest
     envelope: Envelope
-    wants_usage: bool
 
 
 class ChatAsked(_Asked):
@@ -43,7 +41,7 @@ class ChatAsked(_Asked):
 
     def wire(self) -> WireFormat:
         """Return the format of the stream."""
-        return ChatEvents(self.envelope, wants_usage=self.wants_usage, calls_function=self._calls_function)
+        return ChatEvents(self.envelope, wants_usage=self.request.wants_usage, calls_function=self._calls_function)
 
     def whole(self, answer: WholeAnswer) -> bytes:
         """Return the response in one piece."""
@@ -64,7 +62,7 @@ class CompletionsAsked(_Asked):
 
     def wire(self) -> WireFormat:
         """Return the format of the stream."""
-        return CompletionsEvents(self.envelope, wants_usage=self.wants_usage)
+        return CompletionsEvents(self.envelope, wants_usage=self.request.wants_usage)
 
     def whole(self, answer: WholeAnswer) -> bytes:
         """Return the response in one piece."""
@@ -82,9 +80,9 @@ class ChatDoor:
     def read(self, body: dict[str, Any]) -> ChatAsked:
         """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
         read = _read_door(body, needs_messages=True)
-        request = ClientRequest(OPENAI_CHAT, read.body, read_chat_request)
+        request = ClientRequest(OPENAI_CHAT, read.body, read_chat_request, read.wants_usage)
         envelope = Envelope(f"chatcmpl-{new_id()}", self.clock() // 1000, read.model)
-        return ChatAsked(read.model, read.is_stream, request, envelope, read.wants_usage)
+        return ChatAsked(read.model, read.is_stream, request, envelope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +94,9 @@ class CompletionsDoor:
     def read(self, body: dict[str, Any]) -> CompletionsAsked:
         """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
         read = _read_door(body)
-        request = ClientRequest(OPENAI_COMPLETIONS, read.body, read_completions_request)
+        request = ClientRequest(OPENAI_COMPLETIONS, read.body, read_completions_request, read.wants_usage)
         envelope = Envelope(f"cmpl-{new_id()}", self.clock() // 1000, read.model)
-        return CompletionsAsked(read.model, read.is_stream, request, envelope, read.wants_usage)
+        return CompletionsAsked(read.model, read.is_stream, request, envelope)
 
 
 class _Read(NamedTuple):

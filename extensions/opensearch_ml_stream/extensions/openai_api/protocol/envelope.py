@@ -1,8 +1,7 @@
 """What all objects of one response have in common: its id, the time, the model; and how tokens are counted in it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from opensearch_ml_stream.connectors.chunks import Ending, Usage
 
@@ -10,8 +9,7 @@ OWN_MEMBER = "opensearch_ml_stream"
 """Where a response says what OpenAI's API has no place for: the model that answered in another's place, warnings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """Of a response that is made here. `created` is in seconds since 1970, `model` the name that the client gave."""
 
     id: str

@@ -102,8 +102,6 @@ class StreamEvents(ChunkFormat):
             if not self._is_of_provider:
                 self._is_of_provider = True
                 self._write_texts_in({name: payload[name] for name in _OF_PROVIDER if name in payload})
-        elif usage and not self._wants_usage:
-            return b""
         self._has_usage |= bool(usage)
         if b"\n" in event or b"\r" in event:
             event = orjson.dumps(payload)
