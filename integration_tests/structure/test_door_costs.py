@@ -31,6 +31,7 @@ from tests.counted_work import steps
 # counts its events, and says all texts again at the end.
 MOST_OF_A_CHUNK = {"/v1/chat/completions": 1.05, "/v1/messages": 1.1, "/v1/responses": 1.8}
 MOST_OF_A_REQUEST = {"/v1/chat/completions": 1.4, "/v1/messages": 1.6, "/v1/responses": 1.6}
+MOST_OF_A_REQUEST_AS_SENT = {"/v1/chat/completions": 1.32, "/v1/messages": 1.35}  # by a provider of the dialect
 MOST_OF_A_PADDING = 2  # steps of a chunk
 
 MESSAGES = [{"role": "user", "content": "Say hello."}]
@@ -183,6 +184,15 @@ def test_a_text_within_a_long_read_costs_no_step(provider: Provider, way: str) -
 @pytest.mark.parametrize("way", DOORS)
 def test_a_request_costs_little_more_than_by_the_predict_route(provider: Provider, way: str) -> None:
     assert provider.request(way) <= MOST_OF_A_REQUEST[way] * provider.request(PREDICT)
+
+
+@pytest.mark.parametrize(
+    ("provider", "way"),
+    [(OPENAI, "/v1/chat/completions"), (PADDED, "/v1/chat/completions"), (ANTHROPIC, "/v1/messages")],
+    ids=["OpenAI", "padded", "Anthropic"],
+)
+def test_a_request_to_a_provider_of_its_own_dialect_costs_less(provider: Provider, way: str) -> None:
+    assert provider.request(way) <= MOST_OF_A_REQUEST_AS_SENT[way] * provider.request(PREDICT)
 
 
 @pytest.mark.parametrize("way", WAYS)

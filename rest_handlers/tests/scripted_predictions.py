@@ -75,7 +75,7 @@ class ScriptedStream:
             if isinstance(step, Ending | MLStreamError):
                 self.outcome = step
                 return []
-            if isinstance(step, list | bytes):
+            if isinstance(step, list | bytes | tuple):
                 return step
             await _play(step)
         raise AssertionError("the script has no outcome")

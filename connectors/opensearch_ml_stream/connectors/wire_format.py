@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, ChunkParts, Chunks, Ending, TextRun, to_chunk_list
+from opensearch_ml_stream.connectors.chunks import Chunk, ChunkParts, Chunks, Ending, TextRun
 from opensearch_ml_stream.connectors.errors import MLStreamError
 
 
@@ -74,7 +74,9 @@ class ChunkFormat(WireFormat):
             return chunks.wrap_each(self._opening, self._between, self._closing)
         if isinstance(chunks, ChunkParts):
             return b"".join([ChunkFormat.chunks(self, part) for part in chunks])
-        return b"".join([self._chunk(chunk) for chunk in to_chunk_list(chunks)])
+        if not isinstance(chunks, list):
+            chunks = chunks.to_chunks()
+        return b"".join([self._chunk(chunk) for chunk in chunks])
 
     @abstractmethod
     def _mixed_chunk(self, chunk: Chunk) -> bytes:

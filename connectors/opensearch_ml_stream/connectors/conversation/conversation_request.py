@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, Dialect, Refuse
 from opensearch_ml_stream.connectors.conversation.joined_turns import CannotBeTold
@@ -40,8 +40,7 @@ class Refusing:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationRequest:
+class ConversationRequest(NamedTuple):
     """What a conversation is sent as: a `body`, or `parameters` for the template where that is None."""
 
     body: Mapping[str, Any] | None

@@ -35,13 +35,13 @@ class ChatEvents(StreamEvents):
         is_one = len(self._signatures) == 1
         return [self._event([_choice({SIGNATURE: self._signatures[0]})])] if is_one else []
 
-    def _mixed_chunk(self, chunk: Chunk) -> bytes:
-        if chunk.signature and not chunk.event:
+    def _made_chunk(self, chunk: Chunk) -> bytes:
+        if chunk.signature:
             self._signatures.append(chunk.signature)
             chunk = chunk._replace(signature="")
             if chunk == Chunk():
                 return b""
-        return super()._mixed_chunk(chunk)
+        return super()._made_chunk(chunk)
 
     def _choice(self, text: Any) -> dict[str, Any]:
         return _choice({"content": text})

@@ -88,7 +88,10 @@ class StreamEvents(ChunkFormat):
         return b""
 
     def _mixed_chunk(self, chunk: Chunk) -> bytes:
-        return self._as_sent(chunk.event) if chunk.event else self._event([self._own_choice(chunk)])
+        return self._as_sent(chunk.event) if chunk.event else self._made_chunk(chunk)
+
+    def _made_chunk(self, chunk: Chunk) -> bytes:
+        return self._event([self._own_choice(chunk)])
 
     def _as_sent(self, event: bytes) -> bytes:
         self._has_begun = True
