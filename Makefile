@@ -1,8 +1,10 @@
 # `make` lists the targets. ARGS are passed on: make run ARGS="--port 9600", make test ARGS="-k client -x".
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do command -v $$p >/dev/null && $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-CODE := extensions plugin rest_handlers connectors integration_tests bench examples scripts conftest.py
-# In as many processes as there are cores (conftest.py).
-PYTEST := .venv/bin/pytest --numprocesses auto --dist loadgroup
+CODE := extensions plugin rest_handlers connectors integration_tests bench examples scripts
+# In as many processes as there are cores, each file in one of them.
+PYTEST := .venv/bin/pytest --numprocesses auto --dist loadfile
+# In one process more, beside the others: some look at all that a server holds.
+WITH_SERVERS := opensearch or secured or ml_commons
 UNIT := $(PYTEST) --cov-branch --cov-report=
 # The least branch coverage of each room by its own tests, in percent.
 FLOORS := connectors:95 rest_handlers:90 plugin:75 extensions:75
@@ -23,7 +25,9 @@ install: .venv/installed-test ## set up .venv with everything for development
 run: .venv/installed ## start the sidecar with a demo provider (Ctrl-C ends it)
 	@.venv/bin/opensearch-ml-stream demo $(ARGS)
 test: .venv/installed-test ## run the tests (CI=true: with OpenSearch, Chromium and all else that they know)
-	$(PYTEST) $(ARGS)
+	@[ "$(CI)" != true ] || .venv/bin/pytest -m 'not slow and not peers and not engines and ($(WITH_SERVERS))' $(ARGS) >.with-servers.log 2>&1 & \
+	$(PYTEST) -m 'not slow and not peers and not engines and not ($(WITH_SERVERS))' $(ARGS); alone=$$?; \
+	wait $$!; with_servers=$$?; [ "$(CI)" != true ] || cat .with-servers.log; exit $$((alone | with_servers))
 slow: .venv/installed-test ## run the tests that measure real time, and those that fail once more
 	.venv/bin/pytest -m slow $(ARGS) || .venv/bin/pytest -m slow --last-failed --last-failed-no-failures none $(ARGS)
 stable: .venv/installed-test ## run the tests ten times, in other orders, beside two busy loops, and compare (an hour)
@@ -61,7 +65,7 @@ clients: .venv/installed-test ## run the clients of MLServer, Triton, KServe, Op
 test-runtimes: ## run the tests of the shipped runtimes with transformers, vLLM and llama.cpp themselves (6 GB, half an hour)
 	PYTHON=$(PYTHON) scripts/runtimes.sh $(ARGS)
 clean: ## delete what the other targets made
-	rm -rf .venv .venvs .opensearch .peers .runtimes .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .mutants dist
+	rm -rf .venv .venvs .opensearch .peers .runtimes .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .mutants .with-servers.log dist
 
 .venv/installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with venv found; install one (Debian: python3 python3-venv) or set PYTHON." >&2; exit 1; }

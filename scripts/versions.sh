@@ -9,7 +9,7 @@
 # Without a word both. The environments lie in .venvs/ of the checkout.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-parallel=(--numprocesses auto --dist loadgroup)
+parallel=(--numprocesses auto --dist loadfile)
 
 make_environment() {  # NAME PYTHON PIP_ARGUMENT...
     local name=$1 python=$2; shift 2

@@ -83,13 +83,13 @@ async def test_a_model_that_blocks_stops_neither_other_models_nor_routes_and_a_b
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=sidecar.url, timeout=60, limits=limits) as client:
 
-        async def call(number: int) -> httpx.Response:
-            way = "infer" if number == 0 else "infer_stream"
-            text = f"block {gate}" if number == 0 else "count 1 0"
+        async def call(way: str, text: str) -> httpx.Response:
             return await client.post(f"/v2/models/obedient/{way}", json=tensors(text))
 
-        burst = [asyncio.ensure_future(call(number)) for number in range(200)]
+        burst = [asyncio.ensure_future(call("infer", f"block {gate}"))]
         try:
+            await eventually_async(gate.with_name("gate.waits").exists)
+            burst += [asyncio.ensure_future(call("infer_stream", "count 1 0")) for _ in range(199)]
             await eventually_async(lambda: measured(sidecar, "mlstream_streams_open") == 199)
             assert said(infer(sidecar, "steady", "x")) == "steady"
             assert sidecar.client.get("/_health/ready").status_code == 200

@@ -22,6 +22,7 @@ class Obedient(MLModel):
     async def predict(self, payload: InferenceRequest) -> InferenceResponse:
         words = _words(payload)
         if words[0] == "block":
+            open(f"{words[1]}.waits", "w").close()  # noqa: ASYNC230
             while not os.path.exists(words[1]):  # noqa: ASYNC240 - the fault that is tested
                 time.sleep(0.01)  # noqa: ASYNC251
         elif words[0] == "wait":
