@@ -26,7 +26,7 @@ from integration_tests.support.fake_provider import (
     openai_stream,
 )
 from integration_tests.support.sidecars import Sidecar
-from integration_tests.support.worker_processes import worker_pids
+from integration_tests.support.worker_processes import listeners, worker_pids
 
 QUESTION = {"parameters": {"inputs": "x"}}
 
@@ -87,6 +87,7 @@ async def test_ten_callers_share_three_places_and_none_is_refused(sidecar: Sidec
 
 async def test_a_killed_worker_gives_its_places_back(sidecar: Sidecar) -> None:
     script: Script = [SSE_HEAD, chunk(openai_delta("a")), Act.WAIT]
+    await eventually_async(lambda: listeners(sidecar.url) == 2)
     async with model_over(sidecar, script, max_streams=16) as model, AsyncExitStack() as stack:
         calls = model.start(16)
         stack.callback(lambda: [call.cancel() for call in calls])
@@ -101,7 +102,6 @@ async def test_a_killed_worker_gives_its_places_back(sidecar: Sidecar) -> None:
         await eventually_async(lambda: waiting(sidecar) == 1)
         assert len(model.provider.requests) == 16 + lost
         await asyncio.gather(*[call for call in calls if call.done()], return_exceptions=True)
-    await eventually_async(lambda: len(worker_pids(sidecar)) == 2)
 
 
 async def test_a_client_that_disconnects_while_it_waits_calls_no_provider(sidecar: Sidecar) -> None:

@@ -14,14 +14,14 @@ import httpx
 import pytest
 from integration_tests.predict.streams.stream_calls import QUESTION, openai_model, stream_path
 from integration_tests.server.grpc_port.grpc_clients import GRPC
-from integration_tests.server.grpc_port.ml_service.grpc_ports import Port, open_port
+from integration_tests.server.grpc_port.ml_service.grpc_ports import open_port
 from integration_tests.server.grpc_port.ml_service.ml_service_client import MLServiceClient, ml_service_client, request
 from integration_tests.support import connector_bodies
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import eventually, eventually_async
 from integration_tests.support.fake_provider import Act, FakeProvider, openai_stream
 from integration_tests.support.sidecars import Sidecar, running_sidecar
-from integration_tests.support.worker_processes import runs, worker_pids
+from integration_tests.support.worker_processes import listeners, runs, worker_pids
 
 
 async def wait_for_workers(sidecar: Sidecar, number: int, without: int = 0) -> list[int]:
@@ -141,7 +141,7 @@ def test_a_worker_that_dies_takes_its_own_grpc_streams_only_and_its_port_is_serv
         ExitStack() as channels,
     ):
         model_id, other = (own.create_model(connector_bodies.openai(one.url)) for one in (provider, quick))
-        eventually(lambda: _listeners(port) == 2)
+        eventually(lambda: listeners(port.target) == 2)
         options = [("grpc.use_local_subchannel_pool", 1)]
         calls = [
             MLServiceClient(channels.enter_context(grpc.insecure_channel(port.target, options))).start(
@@ -154,7 +154,7 @@ def test_a_worker_that_dies_takes_its_own_grpc_streams_only_and_its_port_is_serv
         victim, survivor = worker_pids(own)
         os.kill(victim, signal.SIGKILL)
         eventually(lambda: sum(not call.is_active() for call in calls) == provider.disconnects > 0)
-        eventually(lambda: len(worker_pids(own)) == 2 and _listeners(port) == 2)
+        eventually(lambda: len(worker_pids(own)) == 2 and listeners(port.target) == 2)
         assert survivor in worker_pids(own)
         lost = [call for call in calls if not call.is_active()]
         assert len(lost) < len(calls)
@@ -164,13 +164,6 @@ def test_a_worker_that_dies_takes_its_own_grpc_streams_only_and_its_port_is_serv
         for _ in range(6):
             with ml_service_client(port.target) as client:
                 assert client.predict(other).text == "ok"
-
-
-def _listeners(port: Port) -> int:
-    """How many sockets listen on the port: one for each worker that has begun to serve it."""
-    suffix, listens = f":{int(port.target.rpartition(':')[2]):04X}", "0A"
-    sockets = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
-    return sum(fields[1].endswith(suffix) and fields[3] == listens for fields in sockets)
 
 
 def test_workers_end_with_a_supervisor_that_was_killed(tmp_path: Path) -> None:

@@ -23,6 +23,13 @@ def runs(pid: int) -> bool:
         return False
 
 
+def listeners(address: str) -> int:
+    """How many sockets listen on the port of a URL, or of HOST:PORT: one for each worker that has begun to serve it."""
+    suffix, listens = f":{int(address.rpartition(':')[2]):04X}", "0A"
+    sockets = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
+    return sum(fields[1].endswith(suffix) and fields[3] == listens for fields in sockets)
+
+
 def resident_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MIB
 
