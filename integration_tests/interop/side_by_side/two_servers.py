@@ -54,10 +54,10 @@ def both_servers(folder: Path, in_environment: bool, workers: int) -> Iterator[B
     models = _models_in(folder, in_environment, settings)
     arguments = ("--models", str(models), "--grpc-port", str(grpc_port), "--workers", str(workers))
     url = f"http://127.0.0.1:{settings['http_port']}"
-    with (
+    with (  # MLServer ends connections that rest, whatever is on its way to it; it gets a new one for each request
         servers.mlserver_of(models, f"{url}/v2/health/ready"),
         running_sidecar(folder, arguments=arguments) as sidecar,
-        httpx.Client(base_url=url, timeout=30) as theirs,
+        httpx.Client(base_url=url, timeout=30, limits=httpx.Limits(max_keepalive_connections=0)) as theirs,
         httpx.Client(base_url=sidecar.url, timeout=30) as ours,
     ):
         names = [path.parent.name for path in models.glob("*/model-settings.json")]
