@@ -3,6 +3,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 CODE := extensions plugin rest_handlers connectors integration_tests bench examples scripts
 # In as many processes as there are cores, each file in one of them.
 PYTEST := .venv/bin/pytest --numprocesses auto --dist loadfile
+TESTED := not slow and not peers and not engines
 # In one process more, beside the others: some look at all that a server holds.
 WITH_SERVERS := opensearch or secured or ml_commons
 UNIT := $(PYTEST) --cov-branch --cov-report=
@@ -25,8 +26,8 @@ install: .venv/installed-test ## set up .venv with everything for development
 run: .venv/installed ## start the sidecar with a demo provider (Ctrl-C ends it)
 	@.venv/bin/opensearch-ml-stream demo $(ARGS)
 test: .venv/installed-test ## run the tests (CI=true: with OpenSearch, Chromium and all else that they know)
-	@[ "$(CI)" != true ] || .venv/bin/pytest -m 'not slow and not peers and not engines and ($(WITH_SERVERS))' $(ARGS) >.with-servers.log 2>&1 & \
-	$(PYTEST) -m 'not slow and not peers and not engines and not ($(WITH_SERVERS))' $(ARGS); alone=$$?; \
+	@[ "$(CI)" != true ] || .venv/bin/pytest -m '$(TESTED) and ($(WITH_SERVERS))' $(ARGS) >.with-servers.log 2>&1 & \
+	$(PYTEST) -m '$(TESTED) and not ($(WITH_SERVERS))' $(ARGS); alone=$$?; \
 	wait $$!; with_servers=$$?; [ "$(CI)" != true ] || cat .with-servers.log; exit $$((alone | with_servers))
 slow: .venv/installed-test ## run the tests that measure real time, and those that fail once more
 	.venv/bin/pytest -m slow $(ARGS) || .venv/bin/pytest -m slow --last-failed --last-failed-no-failures none $(ARGS)
