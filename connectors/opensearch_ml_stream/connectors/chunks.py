@@ -9,6 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
+from opensearch_ml_stream.connectors.event import Event
+
 FINISH_REASONS = ("stop", "length", "tool_calls", "content_filter", "error")
 
 
@@ -32,8 +34,8 @@ class Chunk(NamedTuple):
     """Text, reasoning text and tool-call fragments of one event. A tuple, for speed: one is made per token.
 
     `outputs` are the outputs of a runtime's response beside its text, tensors as V2 has them in JSON. `signature` is
-    the provider's proof of the reasoning before it, which it wants back with that. `event` is the payload of the event
-    as the provider sent it, where the client speaks its dialect and the other fields do not say all of it.
+    the provider's proof of the reasoning before it, which it wants back with that. `event` is the event as the provider
+    sent it, where the client speaks its dialect and the other fields do not say all of it; its payload is an object.
     """
 
     text: str = ""
@@ -41,7 +43,7 @@ class Chunk(NamedTuple):
     tool_calls: tuple[ToolCall, ...] = ()
     outputs: tuple[Mapping[str, Any], ...] = ()
     signature: str = ""
-    event: bytes = b""
+    event: Event | None = None
 
 
 class _Run(bytes):
@@ -116,7 +118,7 @@ def to_chunk_list(chunks: Chunks) -> list[Chunk]:
 def begins_as_sent(chunks: Chunks) -> bool:
     """Return whether the first of the chunks is an event as its provider sent it."""
     first = chunks[0] if isinstance(chunks, ChunkParts) else chunks
-    return isinstance(first, list) and bool(first[0].event)
+    return isinstance(first, list) and first[0].event is not None
 
 
 @dataclass(slots=True)

@@ -11,8 +11,9 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.conversation.answer import as_one
-from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import EventReader, Finishing, Outcome
 from opensearch_ml_stream.connectors.errors import StreamTruncated
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.provider import JSONObject
 from opensearch_ml_stream.connectors.providers.detected_dialect import DetectedDialect
@@ -51,7 +52,7 @@ def _decode(
     chunks: list[Chunk] = []
     outcome: Outcome | Finishing | None = None
     for event in events:
-        outcome = reader.read(Event("", orjson.dumps(event)), chunks)
+        outcome = reader.read(Event.of(event), chunks)
     if outcome is None or isinstance(outcome, Finishing):
         outcome = reader.end_of_input()
     if isinstance(outcome, StreamTruncated):  # some leave the finish reason out; a JSON object cannot be cut off

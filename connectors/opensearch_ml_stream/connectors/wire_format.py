@@ -73,7 +73,7 @@ class ChunkFormat(WireFormat):
         if isinstance(chunks, TextRun):
             return chunks.wrap_each(self._opening, self._between, self._closing)
         if isinstance(chunks, ChunkParts):
-            return b"".join([ChunkFormat.chunks(self, part) for part in chunks])
+            return b"".join([self.chunks(part) for part in chunks])
         if not isinstance(chunks, list):
             chunks = chunks.to_chunks()
         return b"".join([self._chunk(chunk) for chunk in chunks])
@@ -83,7 +83,7 @@ class ChunkFormat(WireFormat):
         """Encode a chunk that is not of text alone."""
 
     def _chunk(self, chunk: Chunk) -> bytes:
-        if chunk != (chunk[0], "", (), (), "", b""):  # more than a text
+        if chunk != (chunk[0], "", (), (), "", None):  # more than a text
             return self._mixed_chunk(chunk)
         return self._text_prefix + orjson.dumps(chunk[0]) + self._text_suffix
 

@@ -1,6 +1,7 @@
 """Feeds a framing in reads of one size."""
 
-from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
+from opensearch_ml_stream.connectors.decoding.contract import Framing
+from opensearch_ml_stream.connectors.event import Event
 
 
 def read_events(framing: Framing, data: bytes, size: int | None = None) -> list[Event]:

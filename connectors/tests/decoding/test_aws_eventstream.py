@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import MAX_HEADERS_BYTES, AWSEventStreamFraming
-from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, Event
+from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from tests.decoding.split_reads import read_events
 from tests.providers.eventstream_frames import event, exception, frame, frame_of_bytes, prelude, string_header
 

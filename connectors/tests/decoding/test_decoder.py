@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
-from opensearch_ml_stream.connectors.decoding.contract import Event, Framing, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import Framing, Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import MAX_SKIPPED_EVENTS, Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OpenAIChat
 
 AnyDecoder = Decoder | FastPathDecoder

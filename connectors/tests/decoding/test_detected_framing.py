@@ -6,13 +6,14 @@ from collections.abc import Callable
 import pytest
 
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
-from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
+from opensearch_ml_stream.connectors.decoding.contract import Framing
 from opensearch_ml_stream.connectors.decoding.detected_framing import MAX_UNDECIDED_BYTES, DetectedFraming
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.plain_text import PLAIN_TEXT
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from tests.decoding.split_reads import read_events
 from tests.providers.eventstream_frames import event
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, ChunkParts, Ending, TextRun, to_chunk_list
-from opensearch_ml_stream.connectors.decoding.contract import Event, Finishing, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import Finishing, Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import (
     EVENTS_TO_LEARN_FROM,
@@ -17,6 +17,7 @@ from opensearch_ml_stream.connectors.decoding.fast_path import (
     FastPathDecoder,
 )
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, Event
+from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.errors import StreamTruncated
+from opensearch_ml_stream.connectors.event import Event
 from tests.decoding.split_reads import read_payloads
 
 values = st.recursive(

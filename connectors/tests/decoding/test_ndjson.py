@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, Event
+from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
+from opensearch_ml_stream.connectors.event import Event
 from tests.decoding.split_reads import read_payloads
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.decoding.contract import LINE_BYTES, MAX_EVENT_BYTES
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.event import Event
 from tests.decoding.split_reads import read_events
 
 
@@ -36,15 +37,15 @@ from tests.decoding.split_reads import read_events
     ],
 )
 def test_events_are_read_as_the_specification_says(data: bytes, events: list[tuple[str, bytes]], size: int) -> None:
-    assert [tuple(event) for event in read_events(SSEFraming(), data, size)] == events
+    assert [(event.name, event.data) for event in read_events(SSEFraming(), data, size)] == events
 
 
 def test_an_event_is_delivered_with_its_blank_line_and_not_with_the_next_event() -> None:
     framing = SSEFraming()
-    assert framing.feed(b"data: a\r\n\r") == [("", b"a")]
+    assert framing.feed(b"data: a\r\n\r") == [Event("", b"a")]
     assert framing.feed(b"\n") == []
     assert framing.feed(b"data: b\n") == []
-    assert framing.feed(b"\n") == [("", b"b")]
+    assert framing.feed(b"\n") == [Event("", b"b")]
 
 
 @pytest.mark.parametrize(

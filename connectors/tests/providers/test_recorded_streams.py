@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import FINISH_REASONS, Ending
-from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
+from opensearch_ml_stream.connectors.decoding.contract import Framing
 from opensearch_ml_stream.connectors.errors import StreamTruncated
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.recorded_streams import (
     ALL_STREAMS,

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -16,7 +15,7 @@ class Echo:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the event's word, or return the outcome; what is raised for another event skips it."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         if payload.get("done") is True:
             return Ending(usage=Usage(output_tokens=payload["words"]))
         chunks.append(Chunk(payload["word"]))

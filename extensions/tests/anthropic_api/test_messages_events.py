@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import anthropic
-import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import Throttled, UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_events import MessageEvents
 from tests.counted_work import steps
 from tests.providers.recordings.sdk_readers import read_anthropic
@@ -205,7 +205,7 @@ def test_a_heartbeat_is_a_ping_and_an_error_ends_the_stream() -> None:
 
 
 def as_sent(event: dict[str, Any], **fields: Any) -> Chunk:
-    return Chunk(**fields, event=orjson.dumps(event))
+    return Chunk(**fields, event=Event.of(event))
 
 
 START = {"type": "message_start", "message": {"id": "msg_9", "model": "claude", "usage": {"input_tokens": 3}}}
@@ -260,7 +260,7 @@ def test_a_provider_cannot_write_events_of_its_own_into_the_stream() -> None:
         {"type": ["x"]},
         {"type": "content_block_start", "index": "1\n"},
     ]
-    data = written([Chunk(event=pretty), *[as_sent(event) for event in odd], Chunk("a")])
+    data = written([Chunk(event=Event("", pretty)), *[as_sent(event) for event in odd], Chunk("a")])
     assert names(data) == [
         "message_start", "content_block_start", "content_block_stop", "content_block_start", "content_block_delta",
         "content_block_stop", "message_delta", "message_stop",

@@ -12,6 +12,7 @@ from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, Usage
+from opensearch_ml_stream.connectors.conversation.as_sent import AsSent
 from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from opensearch_ml_stream.connectors.decoding.contract import Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
@@ -177,9 +178,10 @@ def _of_the_clients_dialect() -> list[Any]:
 
 
 def decoder_as_sent(preset: str) -> Decoder | FastPathDecoder:
-    spec, wrap = SHIPPED.presets[preset], SHIPPED.dialects[preset].as_sent
-    assert wrap is not None
-    return spec.decoder_with(lambda reader: wrap(reader, True))
+    new_choose = SHIPPED.dialects[preset].as_sent
+    assert new_choose is not None
+    choose = new_choose(True)
+    return SHIPPED.presets[preset].decoder_with(lambda reader: AsSent(reader, choose, bytes))
 
 
 @pytest.mark.parametrize(("client", "stream"), _of_the_clients_dialect())

@@ -28,7 +28,7 @@ PARAMETERS = st.fixed_dictionaries(
     },
 )
 CALLS = st.lists(st.builds(ToolCall, st.integers(0, 9), TEXT, TEXT, TEXT), max_size=2).map(tuple)
-CHUNKS = st.builds(Chunk, TEXT, TEXT, CALLS, st.just(()))
+CHUNKS = st.builds(Chunk, TEXT, TEXT, CALLS, st.just(()), event=st.none())
 
 
 def serialized(parameters: dict[str, Any]) -> bytes:

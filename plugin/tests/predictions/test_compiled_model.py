@@ -67,9 +67,9 @@ def test_a_conversation_leaves_out_what_the_settings_say_and_the_provider_cannot
     client = ClientRequest("another", {}, lambda body: conversation)
     model = ready(action={"request_body": '{"messages": ${parameters.messages}}'})
     with pytest.raises(InvalidRequest, match=r"^\[top_k\] cannot be said to this model's provider \(openai_chat\)"):
-        model.render_conversation(client, is_streamed=False)
+        model.render_conversation(client)
     model.settings = read_sidecar_settings({"drop_params": ["top_k"]})
-    body = json.loads(model.render_conversation(client, is_streamed=True).body)
+    body = json.loads(model.render_conversation(client, model.spec({})).body)
     assert body["messages"] == [{"role": "user", "content": "hi"}]
     assert (body["stream"], "top_k" in body) == (True, False)
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from opensearch_ml_stream.connectors.conversation.as_sent import ChooseEvent
 from opensearch_ml_stream.connectors.conversation.conversation import Conversation, JSONObject
-from opensearch_ml_stream.connectors.decoding.contract import EventReader
 
 OPENAI_CHAT = "openai_chat"
 OPENAI_COMPLETIONS = "openai_completions"
@@ -55,9 +55,8 @@ class Dialect:
 
     `defaults` are members that the provider requires: what they are where neither the client nor the template has them.
 
-    `as_sent` wraps a reader of the provider's events so that its chunks hold what their text and calls do not say: the
-    event as it was sent (`Chunk.event`), for clients of the same dialect, with an event of nothing but counts of tokens
-    if the client `wants_usage`, its second argument. None where there is no such client.
+    `as_sent` returns what chooses the events of one stream that clients of the same dialect get as they were sent: one
+    of nothing but counts of tokens only if the client wants it, as the argument says. None without such clients.
     """
 
     name: str
@@ -66,7 +65,7 @@ class Dialect:
     adapt: Adapt = as_it_is
     instead_of: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     defaults: JSONObject = field(default_factory=lambda: MappingProxyType({}))
-    as_sent: Callable[[EventReader, bool], EventReader] | None = None
+    as_sent: Callable[[bool], ChooseEvent] | None = None
 
 
 @dataclass(frozen=True)

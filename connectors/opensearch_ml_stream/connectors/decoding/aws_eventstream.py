@@ -12,8 +12,9 @@ from zlib import crc32
 
 import orjson
 
-from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, Event, too_large, truncated
+from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, too_large, truncated
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 
 MAX_HEADERS_BYTES = 128 * 1024
 

@@ -6,10 +6,11 @@ clock, no logger.
 
 import re
 from enum import Enum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 
 # Of one event; each line of an SSE event counts LINE_BYTES more. While an event is decoded there are up to 25 bytes of
 # memory for each of its own (the line, its data, the text in Unicode, its encoded form), and nothing else is done. The
@@ -32,13 +33,6 @@ class Finishing(Enum):
 
 
 FINISHING: Final = Finishing.FINISHING
-
-
-class Event(NamedTuple):
-    """One framed event: its name ("" where the framing has none) and its payload."""
-
-    name: str
-    data: bytes
 
 
 class Framing(Protocol):

@@ -12,7 +12,6 @@ more chunks come. The result does not depend on how the bytes were cut.
 from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.decoding.contract import (
     MAX_EVENT_VALUES,
-    Event,
     EventReader,
     Finishing,
     Framing,
@@ -23,6 +22,7 @@ from opensearch_ml_stream.connectors.decoding.contract import (
 )
 from opensearch_ml_stream.connectors.decoding.surrogates import SurrogateRepair
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 
 # One malformed event should not cost a long response; more of them mean that the connector's stream spec is wrong.
 # The terminal object reports how many were skipped ("skipped_events").

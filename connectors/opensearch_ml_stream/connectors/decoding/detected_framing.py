@@ -1,11 +1,12 @@
 """Framing detection by a stream's first bytes, for hosts that pass on whatever a model server writes."""
 
-from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
+from opensearch_ml_stream.connectors.decoding.contract import Framing
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.plain_text import PlainTextFraming
 from opensearch_ml_stream.connectors.decoding.sse import BYTE_ORDER_MARK, SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 
 MAX_UNDECIDED_BYTES = 4096  # of blanks before anything else
 

@@ -31,9 +31,9 @@ MAX_LEARNED_FRAMES = 8
 MAX_FRAME_BYTES = 16 * 1024  # it is looked for in every read
 
 # A first read of more bytes is split after a few events, so that the rest of it can take the fast path already. More
-# than one, since the first event often holds only the role.
+# than one, since the first event often holds only the role, and a first text may be wanted as it was sent.
 LONG_READ_BYTES = 2048
-EVENTS_TO_LEARN_FROM = 3
+EVENTS_TO_LEARN_FROM = 4
 
 _PROBE = b"~probe~"
 _EVENT_BOUNDARY = b"\n\n"
@@ -163,7 +163,7 @@ class FastPathDecoder:
 
     def _learn(self, data: bytes, chunk: Chunk) -> None:
         """Learn the frame of the last whole event of `data`, if `chunk` is its text and nothing else."""
-        if chunk[1:] != ("", (), (), "", b""):
+        if chunk[1:] != ("", (), (), "", None):
             return
         end = data.rfind(_EVENT_BOUNDARY)
         start = data.rfind(_EVENT_BOUNDARY, 0, end)

@@ -7,12 +7,12 @@ import re
 
 from opensearch_ml_stream.connectors.decoding.contract import (
     MAX_EVENT_BYTES,
-    Event,
     too_complex,
     too_large,
     truncated,
 )
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 
 MAX_DEPTH = 1024  # the JSON parser's
 LEAST_EVENT_BYTES = len(b'{"":0}')  # an object without members is no event: one read can hold 20,000 of them

@@ -1,7 +1,8 @@
 """NDJSON framing (newline-delimited JSON): every line that is not blank is one event."""
 
-from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, Event, too_large
+from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, too_large
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 
 
 class NDJSONFraming:

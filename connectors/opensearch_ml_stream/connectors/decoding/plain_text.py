@@ -1,7 +1,8 @@
 """Plain-text framing: the whole body is the text, and every read is an event."""
 
-from opensearch_ml_stream.connectors.decoding.contract import Event, truncated
+from opensearch_ml_stream.connectors.decoding.contract import truncated
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 
 # The event name of plain text, by which providers recognise it: no other framing gives such a name.
 PLAIN_TEXT = "\0text"

@@ -4,8 +4,9 @@ It reads bytes, not text: a line ends at CR, LF or CRLF only (U+2028 and the lik
 anywhere. One deliberate divergence: a last event without its blank line is delivered, since some providers omit it.
 """
 
-from opensearch_ml_stream.connectors.decoding.contract import LINE_BYTES, MAX_EVENT_BYTES, Event, too_large
+from opensearch_ml_stream.connectors.decoding.contract import LINE_BYTES, MAX_EVENT_BYTES, too_large
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

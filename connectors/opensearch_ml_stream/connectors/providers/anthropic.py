@@ -7,15 +7,14 @@ whole, with the start of its block; a `message_start` may hold whole blocks itse
 
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import ANTHROPIC_MESSAGES
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -51,7 +50,7 @@ class Anthropic:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of a content block event; `message_stop` or `error` ends the stream."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         kind = payload["type"]
         if kind == "content_block_delta":
             self._read_delta(payload, chunks)

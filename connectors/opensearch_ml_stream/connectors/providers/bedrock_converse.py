@@ -11,8 +11,9 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
-from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import JSONObject, WholeResponse
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -30,7 +31,7 @@ class BedrockConverse:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of a content block event; `metadata` after `messageStop` ends the stream."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         events = payload if event.name in ("", "chunk") else {event.name: payload}
         for name, inner in events.items():
             is_event = isinstance(inner, dict) or name == event.name

@@ -14,7 +14,8 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
-from opensearch_ml_stream.connectors.decoding.contract import Event, Finishing, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import Finishing, Outcome
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.providers.bedrock_text_models import GUARDRAIL_ACTION, INTERVENED
 from opensearch_ml_stream.connectors.providers.detected_dialect import DetectedDialect
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
@@ -36,7 +37,7 @@ class BedrockInvoke:
         """Append the chunks of the model's event; the dialect decides what ends the stream."""
         if event.name != "chunk":
             return None
-        data = b64decode(orjson.loads(event.data)["bytes"], validate=True)
+        data = b64decode(event.payload["bytes"], validate=True)
         if b'"amazon-bedrock-' in data:
             self._read_additions(orjson.loads(data))
         outcome = self._dialect.read(Event("", data), chunks)

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.event import Event
 
 GUARDRAIL_ACTION, INTERVENED = "amazon-bedrock-guardrailAction", "INTERVENED"  # Bedrock's, in an event of any model
 
@@ -41,7 +40,7 @@ class BedrockTextModel:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's text; `error` ends the stream."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         names = self._names
         text_object = payload if names.text_object is None else names.text_object(payload)
         if text := event_fields.text(text_object.get(names.text)):

@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.conversation.dialects.cohere_messages import COHERE
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -27,7 +26,7 @@ class CohereV2:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the chunk of a content, tool plan or tool call event; `message-end` or `error` ends the stream."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         kind = payload["type"]
         if kind == "message-end":
             return _end_v2(payload["delta"])
@@ -76,7 +75,7 @@ class CohereV1:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the chunk of a text or tool call line; `stream-end` or a line without `event_type` ends the stream."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         kind = payload.get("event_type")
         if kind == "stream-end":
             return _end_v1(payload)

@@ -6,12 +6,11 @@ text in a list of one.
 
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -49,7 +48,7 @@ class CumulativeText:
         """Append what is new in the text; `[DONE]` or `error` ends the stream."""
         if event.data.strip() == b"[DONE]":
             return Ending()
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         if payload.get("error"):
             return event_fields.remote_error(payload["error"])
         value = payload["text"]

@@ -8,16 +8,15 @@ https://www.alibabacloud.com/help/en/model-studio/qwen-api-via-dashscope. A head
 
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
 from opensearch_ml_stream.connectors.conversation.dialects.dashscope_messages import DASHSCOPE as DIALECT
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
@@ -53,7 +52,7 @@ class DashScope:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of the event's message; an error ends the stream."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         if payload.get("code"):
             return _read_error(payload)
         output = payload["output"]

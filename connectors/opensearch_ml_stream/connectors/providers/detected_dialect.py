@@ -7,11 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
-from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import EventReader, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.plain_text import PLAIN_TEXT
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.providers.anthropic import Anthropic
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BedrockConverse
 from opensearch_ml_stream.connectors.providers.bedrock_text_models import (
@@ -74,7 +73,7 @@ class DetectedDialect:
         if self._reader is None:
             if event.data.strip() == b"[DONE]":
                 return Ending()
-            payload = None if event.name == PLAIN_TEXT else orjson.loads(event.data)
+            payload = None if event.name == PLAIN_TEXT else event.payload
             if isinstance(payload, dict) and payload.keys() <= {"error", "message", "status"} and "error" in payload:
                 return read_error(payload)
             self._reader = PlainTextBody() if payload is None else self._choose(payload)

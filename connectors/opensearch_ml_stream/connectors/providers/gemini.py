@@ -10,15 +10,14 @@ dialect puts the signature of reasoning that stands before a call back at the ca
 
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.conversation.dialects.gemini_contents import GEMINI as DIALECT
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.gemini_partial_arguments import PartialArguments
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
@@ -38,7 +37,7 @@ class Gemini:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of candidate 0; an error or a blocked prompt ends the stream."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         if payload.get("error"):
             return _error(payload["error"])
         candidates = payload.get("candidates")

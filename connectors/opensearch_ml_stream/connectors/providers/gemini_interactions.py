@@ -9,15 +9,14 @@ not enabled, the events were `content.delta` and `interaction.complete`, and a f
 from collections.abc import Iterable
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.conversation.dialects.gemini_steps import GEMINI_INTERACTIONS as DIALECT
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -55,7 +54,7 @@ class GeminiInteractions:
         """Append the chunk of a step's start or delta; `interaction.completed`, `[DONE]` or `error` ends the stream."""
         if event.data.strip() == b"[DONE]":
             return self.end_of_input()
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         kind = payload["event_type"]
         if kind in ("step.delta", "content.delta"):
             self._read_delta(payload["index"], payload["delta"], chunks)

@@ -5,15 +5,14 @@ An error is a line of its own, under status 200.
 
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
 from opensearch_ml_stream.connectors.conversation.dialects.ollama_messages import OLLAMA as DIALECT
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
@@ -29,7 +28,7 @@ class Ollama:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the line's chunk; `"done": true` or `error` ends the stream."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         if payload.get("error"):
             return event_fields.remote_error(payload["error"])
         message = event_fields.mapping(payload.get("message"))

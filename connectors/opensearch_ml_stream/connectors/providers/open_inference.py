@@ -7,13 +7,12 @@ end of the body is a good end.
 
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -31,7 +30,7 @@ class OpenInference:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's text; `error` ends the stream."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         if payload.get("error"):
             return event_fields.remote_error(payload["error"])
         outputs = payload.get("outputs")

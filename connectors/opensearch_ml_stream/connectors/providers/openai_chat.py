@@ -13,10 +13,11 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usag
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
 from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import KIN
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
 from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec

@@ -7,14 +7,13 @@ that asks the client to act is a tool call; those that OpenAI runs itself (searc
 from collections.abc import Iterable
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.conversation.dialects import responses
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
 from opensearch_ml_stream.connectors.providers.openai_chat import read_error
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
@@ -44,7 +43,7 @@ class OpenAIResponses:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the chunk of a delta; `response.completed`, `.incomplete`, `.failed` or `error` ends the stream."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         kind = payload["type"]
         if kind in _TEXT:
             if text := event_fields.text(payload["delta"]):

@@ -1,7 +1,8 @@
 """Plain-text body: the body of the response is the text, and its end is the end of the stream."""
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import Outcome
+from opensearch_ml_stream.connectors.event import Event
 
 
 class PlainTextBody:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from functools import partial
 
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
-from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
+from opensearch_ml_stream.connectors.decoding.contract import Framing
 from opensearch_ml_stream.connectors.decoding.detected_framing import DetectedFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.detected_dialect import DetectedDialect
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec

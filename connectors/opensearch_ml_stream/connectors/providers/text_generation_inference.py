@@ -6,12 +6,11 @@ Its stream spec is in `generate_stream`.
 
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.event import Event
 
 # The HTTP status that TGI sends for each error type before a stream begins.
 _ERROR_STATUS = {"validation": 422, "overloaded": 429, "generation": 424, "incomplete_generation": 500}
@@ -24,7 +23,7 @@ class TextGenerationInference:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the token's text; a `generated_text` that is not null, or `error`, ends the stream."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         if payload.get("error"):
             return event_fields.remote_error(payload["error"], _ERROR_STATUS.get(str(payload.get("error_type"))))
         token = event_fields.mapping(payload.get("token"))

@@ -7,15 +7,14 @@ events named `error` (com.ibm.watsonx.ai of IBM/watsonx-ai-java-sdk).
 
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
@@ -29,7 +28,7 @@ class WatsonxChat(OpenAIChat):
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of choice 0; an error ends the stream."""
         if event.name == "error":
-            return _read_error(orjson.loads(event.data))
+            return _read_error(event.payload)
         return super().read(event, chunks)
 
 
@@ -46,7 +45,7 @@ class WatsonxGeneration:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's text; an error ends the stream."""
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         if event.name == "error" or payload.get("errors"):
             return _read_error(payload)
         self._model = self._model or event_fields.name(payload.get("model_id"))

@@ -7,12 +7,11 @@ of cloudflare/ai). So the stream spec, in `workers_ai_run`, goes by the first ev
 
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.providers.openai_chat import read_error
 from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 
@@ -32,7 +31,7 @@ class WorkersAI:
         """Append the event's chunk; `[DONE]` or an error ends the stream."""
         if event.data.strip() == b"[DONE]":
             return self._ending()
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         if payload.get("error"):
             return read_error(payload)
         text = event_fields.arguments(payload.get("response"))  # a number at times, in JSON mode an object

@@ -172,7 +172,7 @@ class CompiledAction:
         `stream` says; without it the body asks for none, whatever the template has. InvalidRequest as from `render`.
         """
         self._check_method()
-        head = self._head(self.scope({}))
+        head = self._own_head or self._head(self.scope({}))
         if self.may_edit_body:
             edited = edit_body(self.action, self.parameters.values, {}, to_json(body).decode())
             body = jsontext.parse(edited, "The request body, as the connector's input_processors leave it,")

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeTextDiff
 from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.syntax.jsonpath import JSONPath
@@ -68,7 +67,7 @@ class CustomProvider:
         rules = self._rules
         if rules.end_data is not None and event.data.strip() == rules.end_data:
             return self._ending()
-        payload: Any = orjson.loads(event.data)
+        payload: Any = event.payload
         self._work.extend(len(event.data))
         kind = payload.get(rules.kind_field) if rules.kind_field and isinstance(payload, dict) else None
         kind = kind if isinstance(kind, str) else event.name

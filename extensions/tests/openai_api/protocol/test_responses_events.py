@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent import ResponsesStream
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import ResponsesEvents
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
@@ -242,7 +243,7 @@ def test_endless_items_are_too_many() -> None:
 
 def sent(kind: str, number: int, text: str = "", **members: Any) -> Chunk:
     payload = {"type": f"response.{kind}", "sequence_number": number, **members}
-    return Chunk(text, event=json.dumps(payload, separators=(",", ":")).encode())
+    return Chunk(text, event=Event.of(payload))
 
 
 OF_PROVIDER = {"id": "resp_p", "object": "response", "model": "gpt-5", "status": "in_progress", "output": []}
@@ -253,14 +254,15 @@ DONE = sent("completed", 3, response={**OF_PROVIDER, "status": "completed", "mad
 
 
 def payloads(*chunks: Chunk) -> list[Any]:
-    return [json.loads(chunk.event) for chunk in chunks]
+    return [chunk.event and chunk.event.payload for chunk in chunks]
 
 
 def test_events_pass_as_they_were_sent_and_the_last_one_waits_for_the_end() -> None:
     wire = ResponsesStream(response_object())
     assert events(wire.chunks([BEGUN, PART, DELTA])) == payloads(BEGUN, PART, DELTA)
     assert wire.chunks([DONE]) == b": ping\n\n"
-    assert wire.ending(Ending(), {}) == b"event: response.completed\ndata: " + DONE.event + b"\n\n"
+    data = json.dumps(payloads(DONE)[0], separators=(",", ":")).encode()
+    assert wire.ending(Ending(), {}) == b"event: response.completed\ndata: " + data + b"\n\n"
 
 
 def test_the_last_event_gets_what_is_to_be_said_beside_it() -> None:
@@ -288,7 +290,7 @@ def test_a_failure_of_the_provider_passes_as_it_was_sent() -> None:
 
 def test_a_provider_s_bare_error_is_told_once() -> None:
     wire = ResponsesStream(response_object())
-    bare = Chunk(event=b'{"type":"error","code":"x","message":"Gone","sequence_number":1}')
+    bare = Chunk(event=Event.of({"type": "error", "code": "x", "message": "Gone", "sequence_number": 1}))
     found = events(wire.chunks([BEGUN, bare]) + wire.error(UpstreamError("Gone")))
     assert kinds(found) == ["created", "error", "failed"]
 
@@ -311,7 +313,7 @@ def test_an_end_without_an_event_is_made_of_how_the_response_began() -> None:
     }  # fmt: skip
 
 
-def test_an_event_whose_type_comes_late_or_that_has_lines_is_sent_whole() -> None:
+def test_an_event_that_has_lines_is_sent_whole() -> None:
     wire = ResponsesStream(response_object())
-    data = wire.chunks([Chunk(event=b'{"response":{"id":"r"},\n"type":"response.created"}')])
+    data = wire.chunks([Chunk(event=Event("", b'{"response":{"id":"r"},\n"type":"response.created"}'))])
     assert data == b'event: response.created\ndata: {"response":{"id":"r"},\ndata: "type":"response.created"}\n\n'

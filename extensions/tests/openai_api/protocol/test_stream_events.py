@@ -7,6 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import Throttled, UpstreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.extensions.openai_api.protocol.chat_events import ChatEvents
 from opensearch_ml_stream.extensions.openai_api.protocol.completions_events import CompletionsEvents
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
@@ -32,7 +33,12 @@ def deltas(data: bytes) -> list[Any]:
 
 def sent(**members: Any) -> Chunk:
     """Return a chunk of an event as its provider sent it."""
-    return Chunk(event=json.dumps({"id": "p1", "object": "chat.completion.chunk", "model": "gpt", **members}).encode())
+    return Chunk(event=Event.of({"id": "p1", "object": "chat.completion.chunk", "model": "gpt", **members}))
+
+
+def as_it_is(chunk: Chunk) -> bytes:
+    assert chunk.event is not None
+    return b"data: " + chunk.event.data + b"\n\n"
 
 
 def delta(delta: Any, finish_reason: str | None = None) -> list[Any]:
@@ -142,7 +148,7 @@ def test_usage_comes_in_an_event_of_its_own_where_it_is_asked_for() -> None:
 def test_events_as_sent_go_on_as_they_are_with_texts_in_their_envelope() -> None:
     wire = ChatEvents(ENVELOPE)
     first = sent(created=7, system_fingerprint="fp", obfuscation="xx", choices=delta(ROLE))
-    assert wire.chunks([first]) == b"data: " + first.event + b"\n\n"
+    assert wire.chunks([first]) == as_it_is(first)
     text = events(wire.chunks(TextRun(b"a")))[0]
     assert text == {
         "id": "p1",
@@ -154,15 +160,15 @@ def test_events_as_sent_go_on_as_they_are_with_texts_in_their_envelope() -> None
     }
     call = sent(choices=delta({"tool_calls": [{"index": 0, "x": 1}]}))
     finish = sent(choices=delta({}, "tool_calls"), x=1)
-    assert wire.last([call, finish], Ending("tool_calls"), {}) == (
-        b"data: " + call.event + b"\n\ndata: " + finish.event + b"\n\ndata: [DONE]\n\n"
+    assert wire.last([call, finish], Ending("tool_calls", "tool_calls"), {}) == (
+        as_it_is(call) + as_it_is(finish) + b"data: [DONE]\n\n"
     )
 
 
 def test_an_event_before_the_first_choice_gives_no_envelope() -> None:
     wire = ChatEvents(ENVELOPE)
-    filtered = Chunk(event=b'{"id":"","model":"","choices":[],"prompt_filter_results":[]}')
-    assert wire.chunks([filtered]) == b"data: " + filtered.event + b"\n\n"
+    filtered = Chunk(event=Event.of({"id": "", "model": "", "choices": [], "prompt_filter_results": []}))
+    assert wire.chunks([filtered]) == as_it_is(filtered)
     wire.chunks([sent(choices=delta(ROLE))])
     assert events(wire.chunks([Chunk("a")]))[0]["id"] == "p1"
 
@@ -171,8 +177,8 @@ def test_the_provider_s_usage_is_not_said_twice() -> None:
     wire = ChatEvents(ENVELOPE, wants_usage=True)
     wire.chunks([sent(choices=delta({}, "stop"))])
     usage = sent(choices=[], usage={"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3})
-    assert wire.chunks([usage]) == b"data: " + usage.event + b"\n\n"
-    assert wire.ending(Ending(usage=Usage(1, 2)), {}) == b"data: [DONE]\n\n"
+    assert wire.chunks([usage]) == as_it_is(usage)
+    assert wire.ending(Ending("stop", "stop", Usage(1, 2)), {}) == b"data: [DONE]\n\n"
 
 
 def test_what_the_provider_left_out_of_the_end_is_made_up() -> None:
@@ -184,7 +190,7 @@ def test_what_the_provider_left_out_of_the_end_is_made_up() -> None:
 
 def test_an_event_of_several_lines_is_one_line() -> None:
     wire = ChatEvents(ENVELOPE)
-    assert wire.chunks([Chunk(event=b'{"choices":\n[]}')]) == b'data: {"choices":[]}\n\n'
+    assert wire.chunks([Chunk(event=Event("", b'{"choices":\n[]}'))]) == b'data: {"choices":[]}\n\n'
 
 
 def test_what_openai_has_no_place_for_is_a_comment_before_done() -> None:

@@ -254,12 +254,15 @@ class CompiledModel:
             return ConversationTemplate.compile(action, self.inputs)
         return ConversationTemplate.without_template(self.inputs)
 
-    def render_conversation(self, client: ClientRequest, *, is_streamed: bool) -> ProviderRequest:
-        """Return the request for a conversation. InvalidRequest for what provider, template or interface refuse."""
+    def render_conversation(self, client: ClientRequest, stream: Streaming | None = None) -> ProviderRequest:
+        """Return the request for a conversation, with streaming turned on as `stream` says, if it is given.
+
+        InvalidRequest for what provider, template or interface refuse.
+        """
         made = self._conversation_template.request(client, self.dialect, self.settings.drop_params)
         if made.body is None:
             self.check_input(RemoteInput(made.parameters))
-        action, stream = self.action(), self.spec({}) if is_streamed else None
+        action = self.action()
         return (
             made.render(action, stream)
             if isinstance(action, CompiledAction)

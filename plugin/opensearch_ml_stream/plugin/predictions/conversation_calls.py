@@ -5,10 +5,10 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.conversation.as_sent import AsSent
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
-from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome, StreamDecoder
+from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import error_in
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
@@ -19,51 +19,6 @@ from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 StreamCall = tuple[ProviderRequest, Callable[[], StreamDecoder], Sequence[str]]
 """The request of a stream, what makes the decoder of its response, and hints for the caller."""
 
-Redact = Callable[[bytes], bytes]
-
-
-class _AsSent:
-    """A reader of events that go on as they were sent, without a credential in them.
-
-    The first event of a stream says nothing yet, but that one has begun: it comes with the second, as one write to the
-    client, or not at all if the stream fails there.
-    """
-
-    __slots__ = ("_begins", "_first", "_read", "_redact", "end_of_input")
-
-    def __init__(self, reader: EventReader, redact: Redact) -> None:
-        self._read = reader.read
-        self._redact = redact
-        self._begins = True  # the first two events are still to come
-        self._first: list[Chunk] | None = None  # that of the first event, while it waits
-        self.end_of_input = reader.end_of_input
-
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
-        """Read an event; see `EventReader.read`."""
-        before = len(chunks)
-        outcome = self._read(event, chunks)
-        if len(chunks) > before and (sent := chunks[before].event):  # then it is the only one
-            redacted = self._redact(sent)
-            if redacted is not sent:
-                chunks[before] = chunks[before]._replace(event=redacted)
-        if self._begins:
-            self._begin(outcome, chunks, before)
-        return outcome
-
-    def _begin(self, outcome: Outcome | Finishing | None, chunks: list[Chunk], before: int) -> None:
-        if self._first is None and outcome is None and _says_nothing(chunks[before:]):
-            self._first = chunks[before:]
-            del chunks[before:]
-            return
-        self._begins = False
-        if self._first is not None and not isinstance(outcome, UpstreamError):
-            chunks[before:before] = self._first
-
-
-def _says_nothing(chunks: list[Chunk]) -> bool:
-    """Return whether all that there is to say of an event is that it was sent."""
-    return len(chunks) == 1 and chunks[0][:-1] == ("", "", (), (), "")
-
 
 def speaks_as(model: CompiledModel, client: ClientRequest) -> bool:
     """Whether a model's provider speaks the dialect of a client."""
@@ -73,18 +28,18 @@ def speaks_as(model: CompiledModel, client: ClientRequest) -> bool:
 def stream_request(client: ClientRequest, model: CompiledModel) -> StreamCall:
     """Return the request of a stream. InvalidRequest for what the model's provider, or its template, cannot say."""
     streaming: Streaming = model.spec({})
-    request, dialect = model.render_conversation(client, is_streamed=True), model.dialect
+    request, dialect = model.render_conversation(client, streaming), model.dialect
     if dialect is None or dialect.as_sent is None or dialect.name != client.dialect:
         return request, streaming.decoder, ()
     if not isinstance(streaming, StreamSpec) or model.guardrails.output is not None:
         return request, streaming.decoder, ()
     as_sent, wants_usage, redact = dialect.as_sent, client.wants_usage, model.redactor.body
-    return request, lambda: streaming.decoder_with(lambda reader: _AsSent(as_sent(reader, wants_usage), redact)), ()
+    return request, lambda: streaming.decoder_with(lambda reader: AsSent(reader, as_sent(wants_usage), redact)), ()
 
 
 def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderRequest:
     """Return the request of an answer in one piece. InvalidRequest as of `stream_request`."""
-    return model.render_conversation(client, is_streamed=False)
+    return model.render_conversation(client)
 
 
 def read_answer(body: bytes, client: ClientRequest, model: CompiledModel, *, names_model: bool) -> WholeAnswer:

@@ -11,12 +11,10 @@
 """
 
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
-
-import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.conversation.conversation import (
@@ -39,7 +37,8 @@ from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns imp
 )
 from opensearch_ml_stream.connectors.conversation.dialects.written_options import wants_summary
 from opensearch_ml_stream.connectors.conversation.dialects.written_parts import parse_arguments
-from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import Finishing, Outcome
+from opensearch_ml_stream.connectors.event import Event
 
 DEFAULT_MAX_TOKENS = 4096
 
@@ -291,41 +290,31 @@ def _adapt_to_host(body: dict[str, Any], refuse: Refuse) -> dict[str, Any]:
     return body
 
 
-Payload = Callable[[Event], bytes]
-"""Returns the payload of Anthropic's that an event holds, b"" for none."""
+Inner = Callable[[Event], Event | None]
+"""Returns Anthropic's event that one of a provider holds, None for none."""
 
 # What a client is told in other ways: that the stream lives, and how it ends.
 _NOT_PASSED = ("ping", "message_stop", "error")
 _DELTA_EVENT, _TEXT_DELTA = frozenset({"type", "index", "delta"}), frozenset({"type", "text"})
 
 
-class AsSent:
-    """Reads events by another reader, whose chunks then hold the event as it was sent, but for a delta of text alone.
+class ChooseMoreThanText:
+    """Chooses events of Anthropic's, but a delta of text alone.
 
     That one is the next text of the block that was started last, as its text says. A delta that says more, or is of
-    another block, is passed as it was sent.
+    another block, is chosen.
     """
 
-    __slots__ = ("_block", "_payload", "_reader")
+    __slots__ = ("_block", "_inner")
 
-    def __init__(self, reader: EventReader, wants_usage: bool = True, *, payload: Payload) -> None:
-        self._reader = reader
-        self._payload = payload
+    def __init__(self, wants_usage: bool = True, *, inner: Inner) -> None:
+        self._inner = inner
         self._block: object = None  # the number of the block that was started last
 
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
-        """Append one chunk for an event, none for one that is not passed."""
-        before = len(chunks)
-        outcome = self._reader.read(event, chunks)
-        data = self._payload(event)
-        if data and self._says_more_than_text(payload := orjson.loads(data)):
-            one_line = orjson.dumps(payload) if b"\n" in data or b"\r" in data else data.strip()
-            chunks[before:] = [_as_one(chunks[before:], one_line)]
-        return outcome
-
-    def end_of_input(self) -> Outcome:
-        """Return what the other reader does."""
-        return self._reader.end_of_input()
+    def __call__(self, event: Event, chunks: Sequence[Chunk], outcome: Outcome | Finishing | None) -> Event | None:
+        """Choose an event; see `ChooseEvent`."""
+        inner = self._inner(event)
+        return inner if inner is not None and self._says_more_than_text(inner.payload) else None
 
     def _says_more_than_text(self, payload: dict[str, Any]) -> bool:
         kind = payload.get("type")
@@ -339,26 +328,13 @@ class AsSent:
         return not (is_text and is_next and payload.keys() == _DELTA_EVENT)
 
 
-def _as_one(chunks: list[Chunk], event: bytes) -> Chunk:
-    """Return the chunks of one event as one."""
-    if not chunks:
-        return Chunk(event=event)
-    return Chunk(
-        "".join(chunk.text for chunk in chunks),
-        "".join(chunk.reasoning for chunk in chunks),
-        tuple(call for chunk in chunks for call in chunk.tool_calls),
-        signature="".join(chunk.signature for chunk in chunks),
-        event=event,
-    )
+def _itself(event: Event) -> Event:
+    return event
 
 
-def _data(event: Event) -> bytes:
-    return event.data
-
-
-def _bedrock_data(event: Event) -> bytes:
+def _within_chunk(event: Event) -> Event | None:
     """Return the event of the model within one of Bedrock's, which the reader has read."""
-    return b64decode(orjson.loads(event.data)["bytes"]) if event.name == "chunk" else b""
+    return Event("", b64decode(event.payload["bytes"])) if event.name == "chunk" else None
 
 
 ANTHROPIC_MESSAGES = Dialect(
@@ -366,12 +342,12 @@ ANTHROPIC_MESSAGES = Dialect(
     partial(_write, is_hosted=False),
     turns=("system", "messages"),
     defaults={"max_tokens": DEFAULT_MAX_TOKENS},
-    as_sent=partial(AsSent, payload=_data),
+    as_sent=partial(ChooseMoreThanText, inner=_itself),
 )
 """Anthropic's own API."""
 
 HOSTED_MESSAGES = replace(ANTHROPIC_MESSAGES, write=partial(_write, is_hosted=True), adapt=_adapt_to_host)
 """Vertex AI's, whose templates have `anthropic_version`."""
 
-BEDROCK_MESSAGES = replace(HOSTED_MESSAGES, as_sent=partial(AsSent, payload=_bedrock_data))
+BEDROCK_MESSAGES = replace(HOSTED_MESSAGES, as_sent=partial(ChooseMoreThanText, inner=_within_chunk))
 """InvokeModel's of Bedrock, whose templates have `anthropic_version`; its events are in base64."""

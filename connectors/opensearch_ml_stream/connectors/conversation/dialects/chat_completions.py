@@ -32,7 +32,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_CHAT, Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import ChoicesAsSent
+from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import ChooseChoices
 
 _Message = dict[str, Any]
 _JSON = dict[str, Any]
@@ -121,7 +121,7 @@ def chat_dialect(variant: Variant) -> Dialect:
             "max_completion_tokens": ("max_tokens",),
             **{new: (old,) for old, new in variant.renamed.items() if new != "max_tokens"},
         },
-        as_sent=ChoicesAsSent,
+        as_sent=ChooseChoices,
     )
 
 
@@ -175,10 +175,11 @@ def _fit(variant: Variant, body: _JSON, refuse: Refuse) -> _JSON:
             refuse(member)
         del body[member]
     wanted = body.get("response_format")
-    for name, kind in _ANSWER_KINDS.items():
-        if isinstance(wanted, dict) and wanted.get("type") == name and kind not in variant.answer_kinds:
-            refuse("response_format", f"the model does not take [{name}]")
-            del body["response_format"]
+    if isinstance(wanted, dict):
+        for name, kind in _ANSWER_KINDS.items():
+            if wanted.get("type") == name and kind not in variant.answer_kinds:
+                refuse("response_format", f"the model does not take [{name}]")
+                del body["response_format"]
     for old, new in variant.renamed.items():
         if old in body:
             value = body.pop(old)

@@ -29,7 +29,7 @@ from opensearch_ml_stream.connectors.conversation.dialects.chat_completions impo
     document_text,
     effort_of_budget,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import AllAsSent
+from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import choose_all
 
 _JSON = dict[str, Any]
 
@@ -203,5 +203,5 @@ def _write_reasoning(reasoning: Reasoning) -> _JSON:
     return {"type": "reasoning", "summary": summary, "encrypted_content": reasoning.encrypted}
 
 
-DIALECT = Dialect(OPENAI_RESPONSES, _write, turns=("instructions", "input"), as_sent=AllAsSent)
+DIALECT = Dialect(OPENAI_RESPONSES, _write, turns=("instructions", "input"), as_sent=lambda wants_usage: choose_all)
 """Of OpenAI, and of servers that offer the same."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.conversation.conversation import Conversation, Text
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_COMPLETIONS, Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import ChoicesAsSent
+from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import ChooseChoices
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
 _OPTIONS = (
@@ -53,5 +53,5 @@ def _prompt(conversation: Conversation) -> str:
     return "\n".join(texts)
 
 
-DIALECT = Dialect(OPENAI_COMPLETIONS, _write, turns=("prompt",), as_sent=partial(ChoicesAsSent, text="text"))
+DIALECT = Dialect(OPENAI_COMPLETIONS, _write, turns=("prompt",), as_sent=partial(ChooseChoices, text="text"))
 """Of servers of completions."""

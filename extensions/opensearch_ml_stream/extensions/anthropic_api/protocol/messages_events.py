@@ -14,6 +14,7 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, ChunkParts, Chunks, Ending, TextRun, ToolCall, to_chunk_list
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.wire_format import ChunkFormat
 from opensearch_ml_stream.extensions.anthropic_api.protocol.endings import said_beside, stop_reason, usage_fields
 from opensearch_ml_stream.extensions.anthropic_api.protocol.errors import error_body
@@ -21,7 +22,6 @@ from opensearch_ml_stream.extensions.anthropic_api.protocol.ids import tool_id
 
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 _NOTHING_TO_SAY = b":\n\n"  # a comment
-_DELTA = b'{"type":"content_block_delta"'
 _SAID_BY_THE_OUTCOME = frozenset({"message_stop", "error"})
 
 
@@ -86,12 +86,12 @@ class MessageEvents(ChunkFormat):
         return b"".join([self._chunk(chunk) for chunk in to_chunk_list(chunks)])
 
     def _chunk(self, chunk: Chunk) -> bytes:
-        if self._open != "text" or chunk != (chunk[0], "", (), (), "", b"") or not chunk[0]:
+        if self._open != "text" or chunk != (chunk[0], "", (), (), "", None) or not chunk[0]:
             return self._mixed_chunk(chunk)
         return self._text_prefix + orjson.dumps(chunk[0]) + self._text_suffix
 
     def _mixed_chunk(self, chunk: Chunk) -> bytes:
-        if chunk.event:
+        if chunk.event is not None:
             return self._pass(chunk.event)
         said: list[Chunk | ToolCall] = [chunk] if chunk.text or chunk.reasoning or chunk.signature else []
         return b"".join([self._in_turn(one) for one in [*said, *chunk.tool_calls]])
@@ -204,28 +204,26 @@ class MessageEvents(ChunkFormat):
     def _delta(self, delta: dict[str, Any]) -> bytes:
         return _event("content_block_delta", {"index": self._index, "delta": delta})
 
-    def _pass(self, payload: bytes) -> bytes:
+    def _pass(self, event: Event) -> bytes:
         """Return an event as it was sent; the end and errors are said by the outcome."""
-        if b"\n" in payload or b"\r" in payload:  # white space between members
-            payload = payload.replace(b"\n", b" ").replace(b"\r", b" ")
-        if payload.startswith(_DELTA):
-            return b"event: content_block_delta\ndata: %b\n\n" % payload
-        event: Any = orjson.loads(payload)
-        kind = event.get("type")
+        payload, data = event.payload, event.data
+        if b"\n" in data or b"\r" in data:  # white space between members
+            data = data.replace(b"\n", b" ").replace(b"\r", b" ")
+        kind = payload.get("type")
         if not isinstance(kind, str) or not kind.isidentifier() or kind in _SAID_BY_THE_OUTCOME:
             return b""
         self._has_begun = True
         if kind == "content_block_start":
-            index = event_fields.count(event.get("index"))
-            block_type = event_fields.name(event_fields.mapping(event.get("content_block")).get("type"))
+            index = event_fields.count(payload.get("index"))
+            block_type = event_fields.name(event_fields.mapping(payload.get("content_block")).get("type"))
             self._opened(self._index + 1 if index is None else index, block_type or "block")
         elif kind == "content_block_stop":
             self._open = ""
         elif kind == "message_delta":
             self._has_reason = True
         elif kind == "message_start":  # which may hold all of the message
-            self._has_reason = bool(event_fields.mapping(event.get("message")).get("stop_reason"))
-        return b"event: %b\ndata: %b\n\n" % (kind.encode(), payload)
+            self._has_reason = bool(event_fields.mapping(payload.get("message")).get("stop_reason"))
+        return b"event: %b\ndata: %b\n\n" % (kind.encode(), data)
 
 
 def _event(name: str, members: dict[str, Any]) -> bytes:

@@ -48,7 +48,7 @@ class TokenCounts:
         model = await self.models.get(caller, await self.names.model_id(caller, name))
         if model.dialect is None or model.dialect.name != ANTHROPIC or model.guardrails.input is not None:
             return _estimate(request)
-        rendered = model.render_conversation(request, is_streamed=False)
+        rendered = model.render_conversation(request)
         url = urlsplit(rendered.url)
         if url.path != MESSAGES_PATH:  # on other platforms, it is another call, or none
             return _estimate(request)

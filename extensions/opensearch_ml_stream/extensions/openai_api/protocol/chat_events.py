@@ -29,19 +29,19 @@ class ChatEvents(StreamEvents):
         super().__init__(envelope, wants_usage=wants_usage)
 
     def _begin(self) -> bytes:
-        return super()._begin() + self._event([_choice({"role": "assistant", "content": ""})])
+        return self._event([_choice({"role": "assistant", "content": ""})])
 
     def _kept(self) -> list[bytes]:
         is_one = len(self._signatures) == 1
         return [self._event([_choice({SIGNATURE: self._signatures[0]})])] if is_one else []
 
-    def _made_chunk(self, chunk: Chunk) -> bytes:
+    def _mixed_chunk(self, chunk: Chunk) -> bytes:
         if chunk.signature:
             self._signatures.append(chunk.signature)
             chunk = chunk._replace(signature="")
             if chunk == Chunk():
                 return b""
-        return super()._made_chunk(chunk)
+        return super()._mixed_chunk(chunk)
 
     def _choice(self, text: Any) -> dict[str, Any]:
         return _choice({"content": text})

@@ -1,7 +1,7 @@
 """Members of a client's JSON, read one by one by their kinds; what is left unread is unknown here."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
@@ -43,7 +43,7 @@ class Members:
     def __init__(self, value: Any, path: str = "") -> None:
         if not isinstance(value, Mapping):
             raise InvalidRequest(f"{path or 'The request body'} must be an object")
-        self._left = {name: one for name, one in value.items() if one is not None}
+        self._left: dict[str, Any] = dict(value)
         self._path = path
 
     def path(self, name: str) -> str:
@@ -52,12 +52,10 @@ class Members:
 
     def take(self, name: str, kind: type[T]) -> T | None:
         """Return a member, None where there is none. InvalidRequest names one of another kind."""
-        value = self._left.pop(name, None)
-        if value is None:
-            return None
-        if not _is_of(value, kind):
+        value: T | None = self._left.pop(name, None)
+        if value is not None and not _is_of(value, kind):
             raise InvalidRequest(f"{self.path(name)} must be {_KINDS[kind]}")
-        return cast(T, value)
+        return value
 
     def need(self, name: str, kind: type[T]) -> T:
         """Return a member. InvalidRequest names one that is missing or of another kind."""
@@ -84,7 +82,7 @@ class Members:
 
     def options(self, kinds: Mapping[str, type]) -> dict[str, Any]:
         """Return those of these members that are there and ask for something."""
-        taken: dict[str, Any] = {name: self.take(name, kind) for name, kind in kinds.items()}
+        taken: dict[str, Any] = {name: self.take(name, kind) for name, kind in kinds.items() if name in self._left}
         return {name: value for name, value in taken.items() if value is not None and _asks(name, value)}
 
     def unread(self) -> dict[str, Any]:

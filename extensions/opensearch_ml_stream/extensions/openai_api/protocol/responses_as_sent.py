@@ -9,6 +9,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, begins_as_sent, to_chunk_list
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import (
@@ -21,7 +22,6 @@ from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
 
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
-_TYPE = b'{"type":"'
 
 
 class ResponsesStream(WireFormat):
@@ -62,10 +62,10 @@ class SentEvents(WireFormat):
     content_type = CONTENT_TYPE
 
     def __init__(self) -> None:
-        self._first: bytes | None = None
-        self._last: bytes | None = None
-        self._before = b"{}"  # the event before, unless its number is counted here
-        self._number = 0  # of the next event, where those are counted here
+        self._first: Event | None = None
+        self._last: Event | None = None
+        self._before: Event | None = None  # the event before, unless the next number is counted here
+        self._number = 0
         self._part: dict[str, Any] = {}
 
     @property
@@ -85,61 +85,57 @@ class SentEvents(WireFormat):
             said = {"status": status, "incomplete_details": items.incomplete_details(ending)}
             return event(f"response.{status}", self._next(), b'"response":' + self._response(said | own))
         if own:
-            payload = orjson.loads(last)
-            payload["response"] |= own
-            last = orjson.dumps(payload)
-        return _as_sent(_type_of(last), last)
+            last = Event.of({**last.payload, "response": {**last.payload["response"], **own}})
+        return _as_sent(last)
 
     def error(self, error: MLStreamError) -> bytes:
         """Encode the failure that the provider sent, else the error."""
         if self._last is not None and _type_of(self._last) == "response.failed":
-            return _as_sent("response.failed", self._last)
+            return _as_sent(self._last)
         failed = self._response({"status": "failed", "error": items.response_error(error)})
         return error_events(self._next(), error, failed)
 
     def _chunk(self, chunk: Chunk) -> bytes:
-        if not chunk.event:
+        sent = chunk.event
+        if sent is None:
             return self._text(chunk.text) if chunk.text else b""
-        kind = _type_of(chunk.event)
+        kind = _type_of(sent)
         if kind in _ENDS:
-            self._last = chunk.event
+            self._last = sent
             return b""
         if kind == "error":  # which is told with the end that it is
             return b""
         if self._first is None:
-            self._first = chunk.event
+            self._first = sent
         if kind == "response.content_part.added":
-            payload = orjson.loads(chunk.event)
-            self._part = {name: payload.get(name) for name in ("item_id", "output_index", "content_index")}
-        self._before = chunk.event
-        return _as_sent(kind, chunk.event)
+            self._part = {name: sent.payload.get(name) for name in ("item_id", "output_index", "content_index")}
+        self._before = sent
+        return _as_sent(sent)
 
     def _text(self, text: str) -> bytes:
         members = orjson.dumps({**self._part, "delta": text, "logprobs": []})[1:-1]
         number = self._next()
-        self._before, self._number = b"", number + 1
+        self._before, self._number = None, number + 1
         return event("response.output_text.delta", number, members)
 
     def _next(self) -> int:
         """Return the number of the next event."""
-        if not self._before:
+        if self._before is None:
             return self._number
-        number = orjson.loads(self._before).get("sequence_number")
+        number = self._before.payload.get("sequence_number")
         return number + 1 if isinstance(number, int) else 0
 
     def _response(self, members: dict[str, Any]) -> bytes:
         """Return the response as it began, with these members."""
-        begun = orjson.loads(self._first)["response"] if self._first is not None else {}
+        begun = self._first.payload["response"] if self._first is not None else {}
         return orjson.dumps({**begun, **members})
 
 
-def _type_of(payload: bytes) -> str:
-    if payload.startswith(_TYPE):
-        return payload[len(_TYPE) : payload.index(b'"', len(_TYPE))].decode()
-    return str(orjson.loads(payload)["type"])
+def _type_of(sent: Event) -> str:
+    return str(sent.payload["type"])
 
 
-def _as_sent(kind: str, payload: bytes) -> bytes:
-    """Return the event of a payload, which may have several lines."""
-    name = kind.encode("ascii", "replace").translate(None, b"\r\n")
-    return b"event: %b\ndata: %b\n\n" % (name, payload.replace(b"\n", b"\ndata: "))
+def _as_sent(sent: Event) -> bytes:
+    """Return an event, whose payload may have several lines."""
+    name = _type_of(sent).encode("ascii", "replace").translate(None, b"\r\n")
+    return b"event: %b\ndata: %b\n\n" % (name, sent.data.replace(b"\n", b"\ndata: "))

@@ -8,6 +8,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, begins_as_sent
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.wire_format import ChunkFormat
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import (
     OWN_MEMBER,
@@ -38,22 +39,24 @@ class StreamEvents(ChunkFormat):
         self._made = envelope
         self._head = envelope.head(self._object)
         self._wants_usage = wants_usage
-        self._has_begun = self._has_finished = self._has_usage = self._is_of_provider = False
+        self._has_begun = self._has_usage = self._is_of_provider = False
         super().__init__(b"", b"")
 
     def chunks(self, chunks: Chunks) -> bytes:
         """Encode all chunks of one upstream read; a comment where none of them is for the client."""
         if isinstance(chunks, TextRun) and self._text_prefix:
             return chunks.wrap_each(self._opening, self._between, self._closing)
-        if self._has_begun:
-            return super().chunks(chunks) or _NOTHING
-        return (b"" if begins_as_sent(chunks) else self._begin()) + super().chunks(chunks) or _NOTHING
+        begin = b"" if self._has_begun or begins_as_sent(chunks) else self._begin()
+        self._has_begun = True
+        if isinstance(chunks, TextRun):
+            self._frame_texts()
+        return begin + super().chunks(chunks) or _NOTHING
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the end, as far as the provider's own events have not said it."""
         events = [] if self._has_begun else [self._begin()]
         events += self._kept()
-        if not self._has_finished:
+        if not self._is_of_provider or ending.native_finish_reason is None:
             events.append(self._event([self._finish(ending.finish_reason)]))
         if self._wants_usage and not self._has_usage and ending.usage is not None:
             events.append(self._event([], {"usage": usage_object(ending.usage)}))
@@ -82,37 +85,33 @@ class StreamEvents(ChunkFormat):
         return []
 
     def _begin(self) -> bytes:
-        """Note that the stream has begun, and encode what it begins with."""
-        self._has_begun = True
-        self._write_texts_in(self._head)
+        """Encode what the stream begins with."""
         return b""
 
-    def _mixed_chunk(self, chunk: Chunk) -> bytes:
-        return self._as_sent(chunk.event) if chunk.event else self._made_chunk(chunk)
+    def _chunk(self, chunk: Chunk) -> bytes:
+        if chunk.event is not None:
+            return self._as_sent(chunk.event)
+        if not self._text_prefix:
+            self._frame_texts()
+        return super()._chunk(chunk)
 
-    def _made_chunk(self, chunk: Chunk) -> bytes:
+    def _mixed_chunk(self, chunk: Chunk) -> bytes:
         return self._event([self._own_choice(chunk)])
 
-    def _as_sent(self, event: bytes) -> bytes:
-        self._has_begun = True
-        payload: dict[str, Any] = orjson.loads(event)
-        choices, usage = payload.get("choices"), payload.get("usage")
-        if not choices and not self._text_prefix:
-            self._write_texts_in(self._head)
-        if choices:
-            for choice in choices:
-                self._has_finished |= bool(choice.get("finish_reason"))
-            if not self._is_of_provider:
-                self._is_of_provider = True
-                self._write_texts_in({name: payload[name] for name in _OF_PROVIDER if name in payload})
-        self._has_usage |= bool(usage)
-        if b"\n" in event or b"\r" in event:
-            event = orjson.dumps(payload)
-        return b"data: " + event + b"\n\n"
+    def _as_sent(self, event: Event) -> bytes:
+        payload, data = event.payload, event.data
+        if not self._is_of_provider and payload.get("choices"):
+            self._is_of_provider = True
+            self._head |= {name: payload[name] for name in _OF_PROVIDER if name in payload}
+            self._text_prefix = b""
+        if payload.get("usage"):
+            self._has_usage = True
+        if b"\n" in data or b"\r" in data:
+            data = orjson.dumps(payload)
+        return b"data: " + data + b"\n\n"
 
-    def _write_texts_in(self, envelope: Mapping[str, Any]) -> None:
-        """Have all events that are written here begin with the members of an envelope."""
-        self._head |= envelope
+    def _frame_texts(self) -> None:
+        """Find the bytes around a text."""
         before, after = self._event([self._choice(_MARK)]).split(_ENCODED_MARK)
         self._set_text_frame(before, after)
 

@@ -1,0 +1,76 @@
+"""Events as their provider sent them, for clients that speak its dialect.
+
+Those that say nothing but a piece of text are not among them: the text is enough, so that they can take the fast path
+(`decoding.fast_path`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from opensearch_ml_stream.connectors.chunks import Chunk
+from opensearch_ml_stream.connectors.conversation.answer import as_one
+from opensearch_ml_stream.connectors.decoding.contract import EventReader, Finishing, Outcome
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.event import Event
+
+Redact = Callable[[bytes], bytes]
+"""Returns what a provider sent without credentials: the very same bytes if there are none."""
+
+
+_NOTHING = Chunk()
+
+
+class ChooseEvent(Protocol):
+    """Of a stream's events, chooses those that the client is to get as they were sent. It may keep state."""
+
+    def __call__(self, event: Event, chunks: Sequence[Chunk], outcome: Outcome | Finishing | None) -> Event | None:
+        """Return the event to send, its payload an object; None where the chunks that were read in it say all."""
+        ...
+
+
+class AsSent:
+    """Reads events by `reader`, and gives those that `choose` wants as they were sent (`Chunk.event`).
+
+    The first event of a stream says nothing yet, but that one has begun: it comes with the second, as one write to the
+    client, or not at all if the stream fails there.
+    """
+
+    __slots__ = ("_begins", "_choose", "_first", "_read", "_redact", "end_of_input")
+
+    def __init__(self, reader: EventReader, choose: ChooseEvent, redact: Redact) -> None:
+        self._read = reader.read
+        self._choose = choose
+        self._redact = redact
+        self._begins = True  # the first two events are still to come
+        self._first: list[Chunk] = []  # that of the first event, while it waits
+        self.end_of_input = reader.end_of_input
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
+        """Read an event; see `EventReader.read`."""
+        own: list[Chunk] = []
+        outcome = self._read(event, own)
+        sent = self._choose(event, own, outcome)
+        if sent is not None:
+            data = self._redact(sent.data)
+            if data is not sent.data:
+                sent = Event(sent.name, data)
+                if not isinstance(sent.payload, dict):  # too much of it was masked
+                    return UpstreamError("The provider sent an event that cannot be shown without a credential in it")
+            said = _NOTHING if not own else own[0] if len(own) == 1 else as_one(own)
+            own = [Chunk(*said[:-1], sent)]
+        if self._begins:
+            own = self._begin(own, outcome)
+        chunks += own
+        return outcome
+
+    def _begin(self, own: list[Chunk], outcome: Outcome | Finishing | None) -> list[Chunk]:
+        if not self._first and outcome is None and _says_nothing(own):
+            self._first = own
+            return []
+        self._begins = False
+        return own if isinstance(outcome, UpstreamError) else self._first + own
+
+
+def _says_nothing(chunks: list[Chunk]) -> bool:
+    """Return whether all that there is to say of an event is that it was sent."""
+    return len(chunks) == 1 and chunks[0][:-1] == _NOTHING[:-1]

@@ -1,0 +1,27 @@
+"""An event of a provider's stream: what its framing makes of bytes, and its reader takes chunks from."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+
+@dataclass(slots=True)
+class Event:
+    """One framed event: its name ("" where the framing has none) and its data."""
+
+    name: str
+    data: bytes
+    _payload: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def payload(self) -> Any:
+        """The data as JSON, parsed once, whoever reads it. ValueError if it is none."""
+        if self._payload is None:
+            self._payload = orjson.loads(self.data)
+        return self._payload
+
+    @classmethod
+    def of(cls, payload: Any, name: str = "") -> "Event":
+        """Return the event of a payload."""
+        return cls(name, orjson.dumps(payload), payload)
