@@ -17,6 +17,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 _COUNTS = re.compile(r"^(?=.*\d+ (?:passed|failed|error))(.*) in [\d.]+s.*$", re.MULTILINE)
+_FAILURES = re.compile(r"^=+ (?:FAILURES|ERRORS) =+$", re.MULTILINE)
 
 
 def main() -> int:
@@ -34,7 +35,7 @@ def main() -> int:
             seconds = time.monotonic() - began
             print(f"| {number} | {seed} | {seconds:.0f} | {outcomes[-1][0]} | {outcomes[-1][1]} |", flush=True)
             if ended.returncode:
-                print("\n".join(line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))))
+                print(_why(ended.stdout), flush=True)
     return 0 if set(outcomes) == {(0, outcomes[0][1])} else 1
 
 
@@ -50,6 +51,12 @@ def _arguments() -> argparse.Namespace:
 def _run(seed: int, arguments: list[str]) -> subprocess.CompletedProcess[str]:
     options = " ".join([f"--randomly-seed={seed}", *arguments])
     return subprocess.run(["make", "test", f"ARGS={options}"], cwd=CHECKOUT, capture_output=True, text=True)
+
+
+def _why(output: str) -> str:
+    """Return what pytest says of the tests that failed, or all of it if it says that otherwise."""
+    failures = _FAILURES.search(output)
+    return output[failures.start() :] if failures else output
 
 
 @contextmanager

@@ -82,11 +82,3 @@ def serving_models(folder: Path, models: Path, *arguments: str, **settings: str)
     named = {f"opensearch_ml_stream.{name}": value for name, value in settings.items()}
     with running_sidecar(folder, settings=named, arguments=("--models", str(models), *arguments)) as sidecar:
         yield RuntimeServer(sidecar, models)
-
-
-def exists(pid: int) -> bool:
-    """Whether a process of that id runs; one that has ended and was not waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

@@ -21,8 +21,9 @@ from integration_tests.server.runtimes.engine_models import (
     text_of,
     write_model,
 )
-from integration_tests.server.runtimes.runtime_server import RuntimeServer, exists
+from integration_tests.server.runtimes.runtime_server import RuntimeServer
 from integration_tests.support.conditions import eventually
+from integration_tests.support.worker_processes import runs
 
 PROMPT = "w1 w2 w3"
 
@@ -65,7 +66,7 @@ def family(pid: int) -> dict[int, str]:
 
 def is_running(pid: int, command: str) -> bool:
     """Whether a process runs that command; its id may be another one's by now."""
-    return exists(pid) and family(pid).get(pid) == command
+    return runs(pid) and family(pid).get(pid) == command
 
 
 def engine_server(server: RuntimeServer, name: str) -> int:
@@ -187,7 +188,7 @@ def test_a_dead_engine_in_a_living_server_is_noticed_and_both_are_started_again(
         client = server.sidecar.client
         eventually(lambda: client.get("/v2/models/vllm/ready").status_code in (424, 200))
         eventually(partial(is_another, server, "vllm", first), START_SECONDS)
-        assert not exists(api_server)
+        assert not runs(api_server)
         assert client.get("/v2/models/vllm/ready").status_code == 200
         assert message(predict(server, "vllm", inputs=PROMPT))["content"]
 

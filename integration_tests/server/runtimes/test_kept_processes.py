@@ -6,8 +6,9 @@ import threading
 from pathlib import Path
 
 from integration_tests.server.runtimes.model_folder import write_model
-from integration_tests.server.runtimes.runtime_server import READY_SECONDS, RuntimeServer, exists, serving_models
+from integration_tests.server.runtimes.runtime_server import READY_SECONDS, RuntimeServer, serving_models
 from integration_tests.support.conditions import eventually
+from integration_tests.support.worker_processes import runs
 
 
 def test_a_model_of_the_folder_is_found_and_called_as_any_other(server: RuntimeServer) -> None:
@@ -39,13 +40,13 @@ def test_a_keeper_that_is_killed_comes_again_with_its_processes_and_goes_with_it
         server.wait_for("echo")
         keeper, process = server.keeper(), server.pid()
         os.kill(keeper, signal.SIGKILL)
-        eventually(lambda: not exists(process))
+        eventually(lambda: not runs(process))
         eventually(lambda: server.pid() not in (0, process), 40)
         eventually(lambda: server.said() == "hello")
         eventually(lambda: server.keeper() != keeper)
         keeper, process = server.keeper(), server.pid()
         server.sidecar.process.kill()
-        eventually(lambda: not exists(process) and not exists(keeper))
+        eventually(lambda: not runs(process) and not runs(keeper))
 
 
 def test_at_ctrl_c_a_call_in_flight_ends_then_the_model_is_unloaded_then_all_ends(tmp_path: Path) -> None:
@@ -63,7 +64,7 @@ def test_at_ctrl_c_a_call_in_flight_ends_then_the_model_is_unloaded_then_all_end
         call.join()
         assert said == ["hello"]
         assert server.sidecar.process.wait(READY_SECONDS) == 0
-        assert not exists(process)
+        assert not runs(process)
         assert f"unloaded in {process}" in server.log
 
 

@@ -6,15 +6,16 @@ from pathlib import Path
 import httpx
 import pytest
 from integration_tests.server.runtimes.model_folder import write_model
-from integration_tests.server.runtimes.runtime_server import RuntimeServer, exists, serving_models
+from integration_tests.server.runtimes.runtime_server import RuntimeServer, serving_models
 from integration_tests.support.conditions import eventually
+from integration_tests.support.worker_processes import runs
 
 
 def test_a_model_is_undeployed_and_deployed_through_the_api(server: RuntimeServer) -> None:
     process = server.pid("undeployed")
     response = server.post("/models/runtime-undeployed/_undeploy")
     assert [node["stats"] for node in response.json().values()] == [{"runtime-undeployed": "undeployed"}]
-    assert not exists(process)
+    assert not runs(process)
     assert server.state("undeployed") == "UNDEPLOYED"
     assert server.post("/models/runtime-undeployed/_deploy").json()["status"] == "COMPLETED"
     assert server.pid("undeployed") not in (0, process)
@@ -30,7 +31,7 @@ def test_the_repository_of_v2_unloads_and_loads(server: RuntimeServer) -> None:
     process = server.pid("reloaded")
     client = server.sidecar.client
     assert client.post("/v2/repository/models/reloaded/unload").status_code == 200
-    assert not exists(process)
+    assert not runs(process)
     assert client.post("/v2/repository/models/reloaded/load").status_code == 200
     assert server.said("reloaded") == "hello"
 
@@ -74,7 +75,7 @@ def test_a_deleted_model_is_gone_until_the_next_start(server: RuntimeServer) -> 
     assert server.sidecar.client.delete("/_plugins/_ml/models/runtime-deleted").status_code == 400  # it is deployed
     server.post("/models/runtime-deleted/_undeploy")
     assert server.sidecar.client.delete("/_plugins/_ml/models/runtime-deleted").json()["result"] == "deleted"
-    assert not exists(process)
+    assert not runs(process)
     assert server.predict("deleted").status_code == 404
 
 
@@ -96,14 +97,14 @@ def test_the_folder_is_watched_where_that_is_asked(server: RuntimeServer) -> Non
     write_model(server.models, "changing", "changed")
     write_model(server.models, "new", "new")
     eventually(lambda: server.said("changing") == "changed")
-    eventually(lambda: not exists(first))
+    eventually(lambda: not runs(first))
     server.wait_for("new")
     assert server.said("new") == "new"
     process = server.pid("new")
     shutil.rmtree(server.models / "new")
     (server.models / "changing" / "model.py").write_text("import nowhere")
     server.wait_for("new", "UNDEPLOYED")
-    assert not exists(process)
+    assert not runs(process)
     eventually(lambda: "what changed cannot be loaded, so it goes on as before" in server.log)
     assert server.said("changing") == "changed"
 

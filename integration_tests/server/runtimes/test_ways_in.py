@@ -14,8 +14,9 @@ import httpx
 import pytest
 from integration_tests.interop.v2_clients.v2_stub import v2_stub
 from integration_tests.server.grpc_port.grpc_clients import GRPC, grpc_address, infer_request
-from integration_tests.server.runtimes.runtime_server import RuntimeServer, exists, serving_models
+from integration_tests.server.runtimes.runtime_server import RuntimeServer, serving_models
 from integration_tests.support.conditions import eventually
+from integration_tests.support.worker_processes import runs
 
 pytestmark = pytest.mark.timeout(180)
 V2, ML = "/v2/models/slow", "/_plugins/_ml/models/runtime-slow"
@@ -154,7 +155,7 @@ def test_from_the_first_load_to_the_end_of_an_unload(server: RuntimeServer, gate
     # A keeper that is killed knows it, too, when it comes again.
     keeper = server.keeper()
     os.kill(keeper, signal.SIGKILL)
-    eventually(lambda: server.keeper() != keeper and not exists(keeper), 40)
+    eventually(lambda: server.keeper() != keeper and not runs(keeper), 40)
     assert set(called(server, *v2)) == not_found
     # A prediction of ML Commons' API loads what it needs, and V2 finds it again.
     assert call(server, f"{ML}/_predict", WAYS[f"{ML}/_predict"]) == (200, "")
