@@ -9,7 +9,6 @@ import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun, ToolCall, to_chunk_list
-from opensearch_ml_stream.connectors.conversation.as_sent import AsSent
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
     ANTHROPIC_MESSAGES,
@@ -20,7 +19,7 @@ from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
-from opensearch_ml_stream.connectors.known_providers import SHIPPED
+from tests.conversation.sent_streams import decoder_as_sent
 from tests.providers.eventstream_frames import METRICS, event, exception, invoke_chunk
 from tests.providers.recorded_streams import ALL_STREAMS, STREAMS, join_chunks, outcome_fields, play
 from tests.providers.recordings.recording_files import RECORDINGS
@@ -40,9 +39,7 @@ def text(words: str, index: int = 0) -> dict[str, Any]:
 
 
 def decoder(preset: str = MESSAGES, dialect: Dialect = ANTHROPIC_MESSAGES) -> Decoder | FastPathDecoder:
-    assert dialect.as_sent is not None
-    choose = dialect.as_sent(True)
-    return SHIPPED.presets[preset].decoder_with(lambda reader: AsSent(reader, choose, bytes))
+    return decoder_as_sent(preset, dialect)
 
 
 def restored(chunks: list[Chunk]) -> Iterator[dict[str, Any]]:

@@ -12,11 +12,11 @@ from opensearch_ml_stream.connectors.chunks import Chunk, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.conversation.as_sent import AsSent
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_CHAT, OPENAI_COMPLETIONS, OPENAI_RESPONSES
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
+from tests.conversation.sent_streams import as_sent, decoder_as_sent
 from tests.providers.recorded_streams import ALL_STREAMS, STREAMS, Recorded, join_chunks, outcome_fields, play
 from tests.providers.recordings.recording_files import RECORDINGS, Recording
 
@@ -37,17 +37,8 @@ OF_OPENAI = [
 every_stream = pytest.mark.parametrize(("data", "preset"), OF_OPENAI)
 
 
-def as_sent(preset: str) -> AsSent:
-    new_choose = SHIPPED.dialects[preset].as_sent
-    assert new_choose is not None
-    return AsSent(SHIPPED.presets[preset].reader(), new_choose(True), bytes)
-
-
-def decoder_as_sent(preset: str, *, wants_usage: bool = True) -> Decoder | FastPathDecoder:
-    new_choose = SHIPPED.dialects[preset].as_sent
-    assert new_choose is not None
-    choose = new_choose(wants_usage)
-    return SHIPPED.presets[preset].decoder_with(lambda reader: AsSent(reader, choose, bytes))
+def reader_as_sent(preset: str) -> AsSent:
+    return as_sent(SHIPPED.presets[preset].reader(), SHIPPED.dialects[preset])
 
 
 def sent(data: bytes) -> Iterator[dict[str, Any]]:
@@ -240,7 +231,7 @@ def test_all_events_up_to_the_first_with_a_text_are_given() -> None:
 
 
 def test_neither_the_terminator_nor_an_error_is_given() -> None:
-    reader = as_sent(CHAT)
+    reader = reader_as_sent(CHAT)
     chunks: list[Chunk] = []
     reader.read(Event("", b'{"choices":[{"delta":{"content":"a"}}]}'), chunks)
     assert isinstance(reader.read(Event("", b'{"error":{"message":"broken"}}'), chunks), UpstreamError)
@@ -254,7 +245,7 @@ def test_neither_the_terminator_nor_an_error_is_given() -> None:
 def test_a_malformed_event_leaves_nothing_behind(data: bytes) -> None:
     chunks: list[Chunk] = []
     with pytest.raises((ValueError, TypeError, AttributeError)):
-        as_sent(CHAT).read(Event("", data), chunks)
+        reader_as_sent(CHAT).read(Event("", data), chunks)
     assert chunks == []
 
 
@@ -275,7 +266,7 @@ def test_the_fast_path_says_what_the_slow_one_says(events: list[bytes], size: in
     data = b"".join(events) * 2 + b"data: [DONE]\n\n"
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     fast, fast_outcome = play(decoder_as_sent(CHAT), pieces)
-    slow, slow_outcome = play(Decoder(SSEFraming(), as_sent(CHAT)), [data])
+    slow, slow_outcome = play(Decoder(SSEFraming(), reader_as_sent(CHAT)), [data])
     assert (fast, outcome_fields(fast_outcome)) == (slow, outcome_fields(slow_outcome))
 
 

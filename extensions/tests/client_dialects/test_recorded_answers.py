@@ -12,7 +12,6 @@ from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, Usage
-from opensearch_ml_stream.connectors.conversation.as_sent import AsSent
 from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from opensearch_ml_stream.connectors.decoding.contract import Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
@@ -22,6 +21,7 @@ from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.anthropic_api.http.messages_door import MessagesDoor
 from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor
 from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
+from tests.conversation.sent_streams import decoder_as_sent
 from tests.providers.recorded_streams import ALL_STREAMS, STREAMS, Recorded, join_chunks, play
 from tests.providers.recordings.recording_files import RECORDINGS, Recording
 from tests.providers.recordings.sdk_readers import MESSAGES, Reading, read_anthropic, read_chat, read_responses
@@ -175,13 +175,6 @@ def _of_the_clients_dialect() -> list[Any]:
         and stream.preset in SHIPPED.dialects
         and SHIPPED.dialects[stream.preset].name == client.dialect
     ]
-
-
-def decoder_as_sent(preset: str) -> Decoder | FastPathDecoder:
-    new_choose = SHIPPED.dialects[preset].as_sent
-    assert new_choose is not None
-    choose = new_choose(True)
-    return SHIPPED.presets[preset].decoder_with(lambda reader: AsSent(reader, choose, bytes))
 
 
 @pytest.mark.parametrize(("client", "stream"), _of_the_clients_dialect())

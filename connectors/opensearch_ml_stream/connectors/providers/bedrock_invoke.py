@@ -9,8 +9,6 @@ from base64 import b64decode
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
@@ -37,10 +35,10 @@ class BedrockInvoke:
         """Append the chunks of the model's event; the dialect decides what ends the stream."""
         if event.name != "chunk":
             return None
-        data = b64decode(event.payload["bytes"], validate=True)
-        if b'"amazon-bedrock-' in data:
-            self._read_additions(orjson.loads(data))
-        outcome = self._dialect.read(Event("", data), chunks)
+        inner = Event("", b64decode(event.payload["bytes"], validate=True))
+        if b'"amazon-bedrock-' in inner.data:
+            self._read_additions(inner.payload)
+        outcome = self._dialect.read(inner, chunks)
         return self._complete(outcome) if isinstance(outcome, Ending) else outcome
 
     def end_of_input(self) -> Outcome:
