@@ -90,7 +90,7 @@ def test_the_first_text_comes_before_the_stream_has_ended(sidecar: Sidecar) -> N
         path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
         with sidecar.client.stream("POST", path, json={"parameters": {"inputs": "hi"}}) as response:
             lines = response.iter_lines()
-            assert "word 0000" in next(lines)
+            assert '"response":"word' in next(lines)  # more of it, if more events came in the first read
             gate.open()
             *_, last = lines
     assert json.loads(last)["error"]["type"] == "stream_truncated_exception"
