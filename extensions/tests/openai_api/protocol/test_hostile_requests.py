@@ -1,8 +1,6 @@
 """Bodies that nobody means: each is a conversation or an error that names what is wrong, in work linear in its size."""
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import rea
 from opensearch_ml_stream.extensions.openai_api.protocol.completions_request import read_completions_request
 from opensearch_ml_stream.extensions.openai_api.protocol.embeddings import read_embeddings_request
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_request import read_responses_request
+from tests.counted_work import steps
 
 _WORDS = [
     "messages", "role", "content", "type", "text", "image_url", "url", "input_audio", "file", "tool_calls", "function",
@@ -44,22 +43,6 @@ def test_any_json_is_read_or_refused(body: dict[str, Any], messages: list[Any]) 
                 assert error.reason
 
 
-def calls_of(read: Callable[[], object]) -> int:
-    """How many functions are called while a body is read."""
-    count = 0
-
-    def note(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        read()
-    finally:
-        sys.setprofile(None)
-    return count
-
-
 @pytest.mark.parametrize(
     "grow",
     [
@@ -74,7 +57,7 @@ def calls_of(read: Callable[[], object]) -> int:
 )
 def test_twice_the_body_is_twice_the_work(grow: Callable[[int], dict[str, Any]]) -> None:
     small, large = grow(300), grow(600)
-    assert calls_of(lambda: read_chat_request(large)) <= 2.1 * calls_of(lambda: read_chat_request(small)) + 50
+    assert steps(lambda: read_chat_request(large)) <= 2.1 * steps(lambda: read_chat_request(small)) + 50
 
 
 @pytest.mark.parametrize(
@@ -90,7 +73,7 @@ def test_twice_the_body_is_twice_the_work(grow: Callable[[int], dict[str, Any]])
 )
 def test_twice_the_items_are_twice_the_work(item: dict[str, Any]) -> None:
     def reading(size: int) -> int:
-        return calls_of(lambda: read_responses_request({"input": [item] * size}))
+        return steps(lambda: read_responses_request({"input": [item] * size}))
 
     assert reading(600) <= 2.1 * reading(300) + 50
 
@@ -99,7 +82,7 @@ def test_a_long_data_url_takes_no_more_steps_than_a_short_one() -> None:
     def reading(size: int) -> int:
         part = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * size}}
         body = {"messages": [{"role": "user", "content": [part]}]}
-        return calls_of(lambda: read_chat_request(body))
+        return steps(lambda: read_chat_request(body))
 
     reading(4)  # what is made at the first use
     assert reading(5_000_000) == reading(4)
