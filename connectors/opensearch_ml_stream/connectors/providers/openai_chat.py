@@ -7,8 +7,6 @@ https://platform.openai.com/docs/api-reference/chat-streaming. The usage comes i
 from collections.abc import Iterable
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
 from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import KIN
@@ -52,10 +50,9 @@ class OpenAIChat:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of choice 0; `[DONE]` or an error ends the stream."""
-        data = event.data
-        if data.strip() == b"[DONE]":
+        if event.data.strip() == b"[DONE]":
             return self._ending()
-        payload: Any = orjson.loads(data)
+        payload: Any = event.payload
         choices, usage = payload.get("choices"), payload.get("usage")
         if choices:
             choice = _first_choice(choices)
