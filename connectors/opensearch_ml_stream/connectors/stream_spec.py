@@ -117,11 +117,11 @@ class StreamSpec:
         fast, plain = partial(FastPathDecoder, self.reader), partial(_plain_decoder, self.framing, self.reader)
         object.__setattr__(self, "decoder", fast if self.has_fast_path else plain)
 
-    def decoder_with(self, wrap: Callable[[EventReader], EventReader]) -> Decoder | FastPathDecoder:
-        """Return a new decoder for one stream with `wrap` around its reader; see `FastPathDecoder`."""
+    def decoder_with(self, make: Callable[[Framing, EventReader], Decoder]) -> Decoder | FastPathDecoder:
+        """Return a new decoder for one stream, in which `make` makes the full decoder; see `FastPathDecoder`."""
         if self.has_fast_path:
-            return FastPathDecoder(self.reader, wrap)
-        return Decoder(self.framing(), wrap(self.reader()))
+            return FastPathDecoder(self.reader, make)
+        return make(self.framing(), self.reader())
 
 
 def _plain_decoder(framing: Callable[[], Framing], reader: Callable[[], EventReader]) -> Decoder:

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, TextRun, to_chunk_list
-from opensearch_ml_stream.connectors.conversation.as_sent import AsSent, Redact
+from opensearch_ml_stream.connectors.conversation.as_sent import DecoderAsSent, Redact
 from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import ChooseChoices
 from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.errors import UpstreamError
@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
 
 def decoder(redact: Redact = bytes) -> StreamDecoder:
-    return OPENAI_CHAT.decoder_with(lambda reader: AsSent(reader, ChooseChoices(), redact))
+    return OPENAI_CHAT.decoder_with(lambda framing, reader: DecoderAsSent(framing, reader, ChooseChoices(), redact))
 
 
 def event(delta: dict[str, Any], **more: Any) -> bytes:
@@ -84,9 +84,22 @@ def test_no_event_that_goes_on_has_a_credential_in_it() -> None:
     assert function == {"name": "f", "arguments": "***"}
 
 
+def test_the_events_of_a_read_are_searched_as_one() -> None:
+    searched: list[bytes] = []
+
+    def note(data: bytes) -> bytes:
+        searched.append(data)
+        return data
+
+    read = [ROLE, event({"content": "a"}), event({}, finish_reason="stop")]
+    decoder(note).feed(b"".join(read))
+    assert searched == [b"\n".join([one[len("data: ") : -len("\n\n")] for one in read])]
+
+
 def test_an_event_that_is_masked_as_a_whole_ends_the_stream() -> None:
     stream = decoder(lambda data: b'"***"' if SECRET in data else data)
     assert to_chunk_list(stream.feed(event({"content": "a"}) + secret_call())) == [
         Chunk("a", event=Event("", event({"content": "a"})[6:-2]))
     ]
     assert isinstance(stream.outcome, UpstreamError)
+    assert (stream.is_ending, stream.chunk_count) == (True, 1)

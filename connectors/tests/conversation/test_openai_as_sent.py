@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
-from tests.conversation.sent_streams import as_sent, decoder_as_sent
+from tests.conversation.sent_streams import decoder_as_sent
 from tests.providers.recorded_streams import ALL_STREAMS, STREAMS, Recorded, join_chunks, outcome_fields, play
 from tests.providers.recordings.recording_files import RECORDINGS, Recording
 
@@ -38,7 +38,9 @@ every_stream = pytest.mark.parametrize(("data", "preset"), OF_OPENAI)
 
 
 def reader_as_sent(preset: str) -> AsSent:
-    return as_sent(SHIPPED.presets[preset].reader(), SHIPPED.dialects[preset])
+    choose = SHIPPED.dialects[preset].as_sent
+    assert choose is not None
+    return AsSent(SHIPPED.presets[preset].reader(), choose(True))
 
 
 def sent(data: bytes) -> Iterator[dict[str, Any]]:

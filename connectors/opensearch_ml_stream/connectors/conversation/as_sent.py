@@ -9,15 +9,16 @@ from typing import Protocol
 
 from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.conversation.answer import as_one
-from opensearch_ml_stream.connectors.decoding.contract import EventReader, Finishing, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import EventReader, Finishing, Framing, Outcome
+from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 
 Redact = Callable[[bytes], bytes]
 """Returns what a provider sent without credentials: the very same bytes if there are none."""
 
-
 _NOTHING = Chunk()
+_CANNOT_BE_SHOWN = "The provider sent an event that cannot be shown without a credential in it"
 
 
 class ChooseEvent(Protocol):
@@ -35,12 +36,11 @@ class AsSent:
     client, or not at all if the stream fails there.
     """
 
-    __slots__ = ("_begins", "_choose", "_first", "_read", "_redact", "end_of_input")
+    __slots__ = ("_begins", "_choose", "_first", "_read", "end_of_input")
 
-    def __init__(self, reader: EventReader, choose: ChooseEvent, redact: Redact) -> None:
+    def __init__(self, reader: EventReader, choose: ChooseEvent) -> None:
         self._read = reader.read
         self._choose = choose
-        self._redact = redact
         self._begins = True  # the first two events are still to come
         self._first: list[Chunk] = []  # that of the first event, while it waits
         self.end_of_input = reader.end_of_input
@@ -51,11 +51,6 @@ class AsSent:
         outcome = self._read(event, own)
         sent = self._choose(event, own, outcome)
         if sent is not None:
-            data = self._redact(sent.data)
-            if data is not sent.data:
-                sent = Event(sent.name, data)
-                if not isinstance(sent.payload, dict):  # too much of it was masked
-                    return UpstreamError("The provider sent an event that cannot be shown without a credential in it")
             said = _NOTHING if not own else own[0] if len(own) == 1 else as_one(own)
             own = [Chunk(*said[:-1], sent)]
         if self._begins:
@@ -74,3 +69,32 @@ class AsSent:
 def _says_nothing(chunks: list[Chunk]) -> bool:
     """Return whether all that there is to say of an event is that it was sent."""
     return len(chunks) == 1 and chunks[0][:-1] == _NOTHING[:-1]
+
+
+class DecoderAsSent(Decoder):
+    """A decoder whose events as they were sent are without credentials: those of one read are searched as one."""
+
+    __slots__ = ("_redact",)
+
+    def __init__(self, framing: Framing, reader: EventReader, choose: ChooseEvent, redact: Redact) -> None:
+        super().__init__(framing, AsSent(reader, choose))
+        self._redact = redact
+
+    def _read(self, events: list[Event]) -> list[Chunk]:
+        chunks = super()._read(events)
+        sent = b"\n".join([chunk.event.data for chunk in chunks if chunk.event is not None])
+        return chunks if not sent or self._redact(sent) is sent else self._redacted(chunks)
+
+    def _redacted(self, chunks: list[Chunk]) -> list[Chunk]:
+        """Return the chunks without credentials, up to an event of which too much is masked to be one still."""
+        shown: list[Chunk] = []
+        for chunk in chunks:
+            if chunk.event is not None:
+                event = Event(chunk.event.name, self._redact(chunk.event.data))
+                if not isinstance(event.payload, dict):
+                    self.outcome, self.is_ending = UpstreamError(_CANNOT_BE_SHOWN), True
+                    break
+                chunk = chunk._replace(event=event)
+            shown.append(chunk)
+        self.chunk_count -= len(chunks) - len(shown)
+        return shown

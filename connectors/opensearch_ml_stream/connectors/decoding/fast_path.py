@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, ChunkParts, Chunks, TextRun
-from opensearch_ml_stream.connectors.decoding.contract import EventReader, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import EventReader, Framing, Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 
@@ -56,7 +56,7 @@ _ORDINARY = bytes(code for code in range(0x20, 0x7F) if code not in b'"\\')
 class FastPathDecoder:
     """Decoder of one SSE stream that skips parsing where events repeat; its contract and results are Decoder's.
 
-    `wrap` may be put around the reader: it tells events of text alone from others whatever their texts are.
+    `slow_path` makes the full decoder, which must tell events of text alone from others whatever their texts are.
     """
 
     __slots__ = (
@@ -66,11 +66,11 @@ class FastPathDecoder:
     )  # fmt: skip
 
     def __init__(
-        self, new_reader: Callable[[], EventReader], wrap: Callable[[EventReader], EventReader] | None = None
+        self, new_reader: Callable[[], EventReader], slow_path: Callable[[Framing, EventReader], Decoder] = Decoder
     ) -> None:
         self._framing = SSEFraming()
         self._new_reader = new_reader
-        self._slow_path = Decoder(self._framing, new_reader() if wrap is None else wrap(new_reader()))
+        self._slow_path = slow_path(self._framing, new_reader())
         self._learn_attempts = 0
         self._has_split_long_read = False
         self._at_event_boundary = True  # the bytes so far end where an event ends

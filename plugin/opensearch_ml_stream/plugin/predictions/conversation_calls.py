@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
-from opensearch_ml_stream.connectors.conversation.as_sent import AsSent
+from opensearch_ml_stream.connectors.conversation.as_sent import DecoderAsSent
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
-from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
+from opensearch_ml_stream.connectors.decoding.contract import EventReader, Framing, StreamDecoder
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import error_in
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
@@ -34,7 +34,11 @@ def stream_request(client: ClientRequest, model: CompiledModel) -> StreamCall:
     if not isinstance(streaming, StreamSpec) or model.guardrails.output is not None:
         return request, streaming.decoder, ()
     as_sent, wants_usage, redact = dialect.as_sent, client.wants_usage, model.redactor.body
-    return request, lambda: streaming.decoder_with(lambda reader: AsSent(reader, as_sent(wants_usage), redact)), ()
+
+    def decoder_as_sent(framing: Framing, reader: EventReader) -> DecoderAsSent:
+        return DecoderAsSent(framing, reader, as_sent(wants_usage), redact)
+
+    return request, lambda: streaming.decoder_with(decoder_as_sent), ()
 
 
 def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderRequest:

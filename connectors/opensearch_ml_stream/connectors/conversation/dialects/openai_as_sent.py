@@ -59,12 +59,14 @@ class ChooseChoices:
 
     def _is_text(self, payload: dict[str, Any], choices: list[dict[str, Any]]) -> bool:
         """Return whether an event says nothing, or nothing but a piece of text that choice 0 goes on with."""
+        if len(choices) > 1 or (choices and not self._is_text_choice(choices[0])):
+            return False
         first = self._first
         for name in payload.keys() - _NOT_SAID:
             value = payload[name]
             if value is not None and (name not in first or value != first[name]):
                 return False
-        return self._is_text_choice(choices[0]) if len(choices) == 1 else not choices
+        return True
 
     def _is_text_choice(self, choice: dict[str, Any]) -> bool:
         first = self._choice

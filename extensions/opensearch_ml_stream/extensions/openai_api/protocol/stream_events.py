@@ -37,9 +37,10 @@ class StreamEvents(ChunkFormat):
 
     def __init__(self, envelope: Envelope, *, wants_usage: bool = False) -> None:
         self._made = envelope
-        self._head = envelope.head(self._object)
+        self._head: dict[str, Any] = {}  # what the events begin with that are made here, empty before the first
+        self._first_sent: dict[str, Any] | None = None  # of the provider's events, as they were sent, with a choice
         self._wants_usage = wants_usage
-        self._has_begun = self._has_usage = self._is_of_provider = False
+        self._has_begun = self._has_usage = False
         super().__init__(b"", b"")
 
     def chunks(self, chunks: Chunks) -> bytes:
@@ -56,7 +57,7 @@ class StreamEvents(ChunkFormat):
         """Encode the end, as far as the provider's own events have not said it."""
         events = [] if self._has_begun else [self._begin()]
         events += self._kept()
-        if not self._is_of_provider or ending.native_finish_reason is None:
+        if self._first_sent is None or ending.native_finish_reason is None:
             events.append(self._event([self._finish(ending.finish_reason)]))
         if self._wants_usage and not self._has_usage and ending.usage is not None:
             events.append(self._event([], {"usage": usage_object(ending.usage)}))
@@ -100,9 +101,9 @@ class StreamEvents(ChunkFormat):
 
     def _as_sent(self, event: Event) -> bytes:
         payload, data = event.payload, event.data
-        if not self._is_of_provider and payload.get("choices"):
-            self._is_of_provider = True
-            self._head |= {name: payload[name] for name in _OF_PROVIDER if name in payload}
+        if self._first_sent is None and payload.get("choices"):
+            self._first_sent = payload
+            self._head = {}
             self._text_prefix = b""
         if payload.get("usage"):
             self._has_usage = True
@@ -116,7 +117,13 @@ class StreamEvents(ChunkFormat):
         self._set_text_frame(before, after)
 
     def _event(self, choices: Sequence[Mapping[str, Any]], further: Mapping[str, Any] | None = None) -> bytes:
-        return b"data: " + orjson.dumps({**self._head, "choices": choices, **(further or {})}) + b"\n\n"
+        head = self._head or self._new_head()
+        return b"data: " + orjson.dumps({**head, "choices": choices, **(further or {})}) + b"\n\n"
+
+    def _new_head(self) -> dict[str, Any]:
+        sent = self._first_sent or {}
+        self._head = self._made.head(self._object) | {name: sent[name] for name in _OF_PROVIDER if name in sent}
+        return self._head
 
 
 _MARK = "\0text\0"  # in no name or id
