@@ -19,6 +19,7 @@ from integration_tests.support.connector_bodies import openai
 from integration_tests.support.stores import free_port
 
 from opensearch_ml_stream.plugin.demo.canned_responses import canned_response
+from opensearch_ml_stream.plugin.demo.provider import demo_provider
 
 QUESTION = "What is the meaning of life?"
 
@@ -95,6 +96,16 @@ def test_a_second_demo_leaves_the_models_of_one_that_runs_alone_and_says_what_to
         for model in search(demo, "models"):
             predict = f"{demo.url}/_plugins/_ml/models/{model}/_predict"
             assert httpx.post(predict, json={"parameters": {"inputs": "Hello"}}).status_code == 200
+        demo.stop(signal.SIGINT)
+
+
+def test_a_demo_of_another_store_may_have_the_port_that_the_models_know(tmp_path: Path) -> None:
+    with running_demo(tmp_path, free_port()) as demo:
+        demo.read_until(LAST_LINE)
+        (provider,) = {one["parameters"]["endpoint"] for one in search(demo, "connectors").values()}
+        demo.stop(signal.SIGINT)
+    with demo_provider("another store", int(provider.rpartition(":")[2])), running_demo(tmp_path, free_port()) as demo:
+        demo.read_until(LAST_LINE)
         demo.stop(signal.SIGINT)
 
 

@@ -19,7 +19,7 @@ CANNED = canned_response(QUESTION)
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with demo_provider() as running:
+    with demo_provider("a store") as running:
         yield running
 
 

@@ -26,7 +26,9 @@ TOO_FEW = "max_tokens: Input should be an integer of at least 1"
 
 @pytest.fixture
 async def provider() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(provider_app()), base_url="http://demo") as client:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(provider_app("a store")), base_url="http://demo"
+    ) as client:
         yield client
 
 

@@ -1,5 +1,6 @@
 """The demo provider: an HTTP server on loopback with the streaming APIs of OpenAI and Anthropic."""
 
+import hashlib
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,37 +16,40 @@ from opensearch_ml_stream.plugin.demo.background_server import serving_in_backgr
 from opensearch_ml_stream.plugin.demo.openai_chat import chat_completions
 
 HOST = "127.0.0.1"
-_NAME = "the demo provider of opensearch-ml-stream"
 _SECONDS = 1.0  # on this machine
 
 
-def provider_app() -> Starlette:
-    """Return the provider as an ASGI application."""
+def provider_app(store: str) -> Starlette:
+    """Return the provider of a demo with that store as an ASGI application."""
+
+    async def name(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(_name(store))
+
     return Starlette(
         routes=[
-            Route("/", _name),
+            Route("/", name),
             Route("/v1/chat/completions", chat_completions, methods=["POST"]),
             Route("/v1/messages", messages, methods=["POST"]),
         ]
     )
 
 
-def is_demo_provider(url: str) -> bool:
-    """Return whether a demo's provider responds at this URL."""
+def is_demo_provider(url: str, store: str) -> bool:
+    """Return whether the provider of a demo with that store responds at this URL."""
     try:
-        return httpx.get(url, timeout=_SECONDS, trust_env=False).text == _NAME
+        return httpx.get(url, timeout=_SECONDS, trust_env=False).text == _name(store)
     except httpx.HTTPError:
         return False
 
 
-async def _name(request: Request) -> PlainTextResponse:
-    return PlainTextResponse(_NAME)
+def _name(store: str) -> str:
+    return f"the demo provider of opensearch-ml-stream, store {hashlib.sha256(store.encode()).hexdigest()[:16]}"
 
 
 @contextmanager
-def demo_provider(wanted_port: int = 0) -> Iterator[str]:
+def demo_provider(store: str, wanted_port: int = 0) -> Iterator[str]:
     """Run the provider in a thread, on `wanted_port` if it is free, else on another; yield its URL."""
-    with _listening_socket(wanted_port) as listener, serving_in_background(provider_app(), listener):
+    with _listening_socket(wanted_port) as listener, serving_in_background(provider_app(store), listener):
         yield f"http://{HOST}:{listener.getsockname()[1]}"
 
 

@@ -33,6 +33,7 @@ PROVIDER_PORT = 9519  # any free one if this is in use; the models are pointed a
 _STORE_IN_USE = (  # its models are pointed at one provider
     "Another demo that runs uses this store: stop it, or give this one a store of its own with --store sqlite:///PATH"
 )
+_SQLITE = "sqlite:///"
 _GRACE_SECONDS = 0.5  # of running streams at Ctrl-C
 _STOP_SECONDS = 1.2
 _START_SECONDS = 30.0
@@ -52,12 +53,13 @@ def run_demo(
     scheme = "https" if settings.tls_certificate else "http"
     url = f"{scheme}://{_url_host(settings.host)}:{settings.port}"
     sidecar = SidecarOptions(url, ca_certs=ca_certs, client_cert=client_cert)
+    store = _without_login(settings.store)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
         with (
             ExitStack() as stack,
-            demo_provider(PROVIDER_PORT) as provider_url,
+            demo_provider(store, PROVIDER_PORT) as provider_url,
             _sidecar(trust_provider(settings, provider_url), config) as process,
             open_api_as(None, sidecar) as anyone,
         ):
@@ -67,11 +69,12 @@ def run_demo(
             if not api.admits():
                 raise CommandFailed(_login_needed(settings.store))
             existing = find_models(api)
-            if any(model.endpoint != provider_url and is_demo_provider(model.endpoint) for model in existing.values()):
+            others = {model.endpoint for model in existing.values()} - {provider_url}
+            if any(is_demo_provider(url, store) for url in others):
                 raise CommandFailed(_STORE_IN_USE)
             allow_private(api, provider_url)  # the store's own patterns go before those that it was started with
             models = set_up_models(api, existing, provider_url)
-            typer.echo(f"\nThe sidecar is on {url}, with --store {shlex.quote(_without_login(settings.store))}")
+            typer.echo(f"\nThe sidecar is on {url}, with --store {shlex.quote(store)}")
             typer.echo(f"\n> {QUESTION}\n")
             show_stream(read_chunks(api.predict_stream(models["openai-chat"], {"inputs": QUESTION})))
             typer.echo(first_steps(sidecar, login, models["openai-chat"], models["anthropic-messages"]))
@@ -170,7 +173,9 @@ def _url_host(host: str) -> str:
 
 
 def _without_login(store: str) -> str:
-    if store.startswith("sqlite:"):
-        return store
+    """Return the store's URL, as it is for whoever is in another folder, without a login."""
+    if store.startswith(_SQLITE):
+        path = store.removeprefix(_SQLITE)
+        return store if path == ":memory:" else _SQLITE + os.path.abspath(path)
     split = (url.partition("://") for url in split_urls(store))
     return ",".join(f"{scheme}://{rest.rpartition('@')[2]}" for scheme, _, rest in split)
