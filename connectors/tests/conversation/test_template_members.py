@@ -315,20 +315,26 @@ def test_a_default_of_the_dialect_stands_where_neither_client_nor_template_says_
         '{"model":"${parameters.model}","messages":${parameters.messages}}',
         '{"model":"a","messages":${parameters.messages},"x":${parameters.x:-null},"max_tokens":${parameters.n:-5}}',
         '{"messages":[{"role":"user","content":"${parameters.prompt}"}],"x":1}',
+        '{"messages":${parameters.messages},"x":${parameters.x:-null},"y":${parameters.y:-7}}',
+        '{"messages":${parameters.messages},"x":${parameters.x:-7},"y":${parameters.y:-null}}',
     ],
 )
 def test_a_template_of_whole_values_gives_what_it_gives_member_by_member(template: str, said: str) -> None:
     written = ASKED | ({said: 9} if said else {})
     walked = template[:-1] + ',"walked":{"inner":0}}'  # an object is walked, and the rest with it
-    assert body(template, written, model="m") | {"walked": {"inner": 0}} == body(walked, written, model="m")
+    spoken = dialect(x=("y",), y=("x",))
+    merged = body(template, written, spoken, model="m")
+    assert merged | {"walked": {"inner": 0}} == body(walked, written, spoken, model="m")
 
 
-def test_a_template_of_whole_values_takes_no_step_for_each_of_its_members() -> None:
+@pytest.mark.parametrize("said", [{}, {"x": 1}, {"y": 1}])
+def test_a_template_of_whole_values_takes_no_step_for_each_of_its_members(said: dict[str, int]) -> None:
     def request(count: int) -> int:
         fixed = "".join(f',"{number}":1' for number in range(count))
-        read, spoken = members('{"messages":${parameters.messages}' + fixed + "}"), dialect()
-        read.body(spoken, ASKED)
-        return steps(lambda: read.body(spoken, ASKED))
+        template = '{"messages":${parameters.messages},"x":${parameters.x:-null},"y":${parameters.y:-null}'
+        read, spoken = members(template + fixed + "}"), dialect(x=("y",), y=("x",))
+        read.body(spoken, ASKED | said)
+        return steps(lambda: read.body(spoken, ASKED | said))
 
     assert request(20) == request(1)
 

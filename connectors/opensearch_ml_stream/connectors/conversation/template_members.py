@@ -106,7 +106,7 @@ class TemplateMembers:
         replacing = {
             path.partition(".")[0]
             for path, others in dialect.instead_of.items()
-            if any(self._at(other) is not None for other in others)
+            if not all(_is_left_out(self._at(other)) for other in others)
         }
         known = {name: node for name, node in own.items() if isinstance(node, Known) and name not in dialect.turns}
         merge = self._merges[id(dialect)] = _Merge(
@@ -169,7 +169,12 @@ class _Body:
             if has_literal(node):
                 raise CannotBeTold(path)
             return said
-        return NOTHING if isinstance(node, Open) and node.is_optional else _value(node)
+        return NOTHING if _is_left_out(node) else _value(node)
+
+
+def _is_left_out(node: Node | None) -> bool:
+    """Return whether a member of the template is in a body only if a conversation says it."""
+    return node is None or (isinstance(node, Open) and node.is_optional)
 
 
 def _value(node: Node) -> Any:
