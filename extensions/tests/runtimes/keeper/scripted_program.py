@@ -52,6 +52,11 @@ for word in scripts[min(number, len(scripts) - 1)].split():
             say("something newer")
         case "stay":
             lines.read()
+        case "unload":
+            mark("unloading", "")
+            while not (marks.parent / "may unload").exists():
+                time.sleep(0.01)
+            mark("unloaded", "")
         case "hang":
             time.sleep(600)
         case "end":

@@ -126,6 +126,24 @@ async def test_a_process_that_does_not_end_is_killed_with_what_it_has_started(
     assert not exists(pid)
 
 
+async def test_a_stop_that_is_asked_for_twice_lets_the_process_unload_its_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_process, "UNLOAD_SECONDS", 30)
+    async with loaded(tmp_path, "ready stay unload") as model:
+        assert await model.settled()
+        pid = model.statuses[0].pid
+        first = asyncio.create_task(model.stop())
+        await until((tmp_path / "marks" / "unloading").exists)
+        first.cancel()
+        second = asyncio.create_task(model.stop())
+        await asyncio.wait([first])
+        (tmp_path / "may unload").touch()
+        await second
+        assert (tmp_path / "marks" / "unloaded").exists()
+        assert not exists(pid)
+
+
 async def test_all_processes_of_a_model_end_together(tmp_path: Path) -> None:
     async with loaded(tmp_path, "ready stay", processes=2) as model:
         await until(lambda: all(status.ready for status in model.statuses))

@@ -124,6 +124,7 @@ class HostProcess:
                 return await self._attend(process, ours)
             finally:
                 _kill_group(process.pid)  # what it has started itself goes with it
+                await process.wait()
                 self.status = ProcessStatus(self.status.socket, restarts=self.status.restarts)
 
     async def _start(self, theirs: socket.socket) -> asyncio.subprocess.Process:

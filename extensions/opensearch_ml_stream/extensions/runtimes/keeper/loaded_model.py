@@ -71,10 +71,12 @@ class LoadedModel:
             waits = min(0.1, seconds) if any(host.status.in_flight for host in self._hosts) else 0
 
     async def stop(self) -> None:
-        """End the processes, each once it has unloaded the model."""
+        """End the processes, each once it has unloaded the model, also where somebody waits for that already."""
         for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+            if not task.cancelling():  # a second time would kill the process
+                task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         self._settled.set()
 
     def _be_ready(self, description: Mapping[str, Any]) -> None:
