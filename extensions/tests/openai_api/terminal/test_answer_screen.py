@@ -2,6 +2,8 @@
 
 import io
 import re
+from collections.abc import Callable
+from threading import Timer
 
 import pytest
 from rich.console import Console
@@ -27,6 +29,17 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class DrawsAsItIsCancelled(Timer):
+    """A timer whose time has come just as it is cancelled."""
+
+    def __init__(self, _: float, draw: Callable[[], None]) -> None:
+        super().__init__(3600, draw)
+
+    def cancel(self) -> None:
+        self.function()
+        super().cancel()
 
 
 def console(written: io.StringIO, height: int = 24) -> Console:
@@ -123,11 +136,18 @@ def test_pieces_that_come_at_the_same_time_are_drawn_once_and_all_at_the_end() -
     assert " 999" in written.getvalue()
 
 
+def test_an_answer_may_end_while_what_came_last_is_being_drawn() -> None:
+    written = io.StringIO()
+    with AnswerScreen(console(written), Clock(), DrawsAsItIsCancelled) as screen:
+        screen.add(Piece("first "))
+        screen.add(Piece("last"))
+    assert shown_by(written.getvalue()) == "first last"
+
+
 def sent_for(paragraphs: int, text: str) -> tuple[int, int]:
     """The characters that are sent for so many pieces, one every hundredth of a second, and the draws."""
     written, clock = Written(), Clock()
-    screen = AnswerScreen(console(written), clock)
-    with screen:
+    with AnswerScreen(console(written), clock, lambda _, draw: Timer(3600, draw)) as screen:
         for _ in range(paragraphs):
             clock.now += DRAW_SECONDS / 10
             screen.add(Piece(text))

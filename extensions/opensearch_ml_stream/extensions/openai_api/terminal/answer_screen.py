@@ -28,8 +28,13 @@ class AnswerScreen(AbstractContextManager["AnswerScreen"]):
     So the work is linear in the answer's length, and what the terminal has scrolled away is never drawn again.
     """
 
-    def __init__(self, console: Console, clock: Callable[[], float] = monotonic) -> None:
-        self._console, self._clock = console, clock
+    def __init__(
+        self,
+        console: Console,
+        clock: Callable[[], float] = monotonic,
+        new_timer: Callable[[float, Callable[[], None]], Timer] = Timer,
+    ) -> None:
+        self._console, self._clock, self._new_timer = console, clock, new_timer
         self._live = Live(
             console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
         )
@@ -47,9 +52,10 @@ class AnswerScreen(AbstractContextManager["AnswerScreen"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer.join()
+        timer = self._timer  # it may be drawing just now, and forget itself
+        if timer is not None:
+            timer.cancel()
+            timer.join()
         with self._lock:
             self._end_section()
             if self._ended:
@@ -65,7 +71,7 @@ class AnswerScreen(AbstractContextManager["AnswerScreen"]):
             if wait <= 0:
                 self._draw()
             elif self._timer is None:
-                self._timer = Timer(wait, self._draw_late)
+                self._timer = self._new_timer(wait, self._draw_late)
                 self._timer.daemon = True
                 self._timer.start()
 
