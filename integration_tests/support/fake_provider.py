@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -72,7 +73,7 @@ class FakeProvider:
     def __init__(self, script: Script | Callable[[Request], Script], tls: ssl.SSLContext | None = None) -> None:
         self._script = script
         self._tls = tls
-        self._server: asyncio.Server | None = None
+        self._listener: socket.socket | None = None
         self._conversations: set[asyncio.Task[None]] = set()
         self.requests: list[Request] = []
         self.connections = 0
@@ -90,36 +91,51 @@ class FakeProvider:
         return f"{scheme}://{host}:{self.port}"
 
     async def __aenter__(self) -> "FakeProvider":
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls, limit=2**24)
-        self.port = self._server.sockets[0].getsockname()[1]
+        # It accepts by itself, to know of each connection: one that asyncio accepts as its server is closed is lost.
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setblocking(False)
+        self.port = self._listener.getsockname()[1]
+        asyncio.get_running_loop().add_reader(self._listener, self._accept, self._listener)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        assert self._server is not None
-        self._server.close()
+        listener, self._listener = self._listener, None
+        if listener is not None:  # the provider's end has not been part of the test
+            asyncio.get_running_loop().remove_reader(listener)
+            listener.close()
         for conversation in tuple(self._conversations):
             conversation.cancel()
         await asyncio.gather(*self._conversations, return_exceptions=True)
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        self.open_connections += 1
-        task = asyncio.create_task(self._serve(reader, writer, self.connections))
-        self._conversations.add(task)
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(BlockingIOError, ConnectionAbortedError):  # the client has gone already
+            connection, _ = listener.accept()
+            self.connections += 1
+            self.open_connections += 1
+            task = asyncio.create_task(self._serve(connection, self.connections))
+            self._conversations.add(task)
+            task.add_done_callback(partial(self._over, connection))
 
-        def over(task: asyncio.Task[None]) -> None:  # also of a task that was cancelled before it began
-            self.open_connections -= 1
-            self._conversations.discard(task)
-            writer.transport.abort()
+    def _over(self, connection: socket.socket, task: asyncio.Task[None]) -> None:
+        """Close a connection, also that of a task that was cancelled before it began."""
+        self.open_connections -= 1
+        self._conversations.discard(task)
+        connection.close()
 
-        task.add_done_callback(over)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
+    async def _serve(self, connection: socket.socket, number: int) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(2**24)
+        protocol = asyncio.StreamReaderProtocol(reader)
         # The client disconnected, or the test is over.
-        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            await self._converse(reader, writer, number)
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=self._tls)
+            writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+            try:
+                await self._converse(reader, writer, number)
+            finally:
+                transport.abort()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
         first = b""
