@@ -68,7 +68,7 @@ def _texts(asked: str) -> tuple[str, ...]:
 
 def _stream(events: list[bytes], asked: str) -> Script:
     if asked == "break":
-        return [SSE_HEAD, *(chunk(event) for event in events[:3]), Act.RESET]
+        return [SSE_HEAD, *(chunk(event) for event in events[:3]), Act.CLOSE]
     return [SSE_HEAD, *(chunk(event) for event in events), LAST_CHUNK]
 
 

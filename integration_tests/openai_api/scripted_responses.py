@@ -35,7 +35,7 @@ def answer_responses(request: Request) -> Script:
         return json_response(_response("completed", [_item(asked)]))
     events = [sse_event({**event, "sequence_number": n}, event["type"]) for n, event in enumerate(_events(asked))]
     if asked == "break":
-        return [SSE_HEAD, *(chunk(event) for event in events[:4]), Act.RESET]
+        return [SSE_HEAD, *(chunk(event) for event in events[:4]), Act.CLOSE]
     return [SSE_HEAD, *(chunk(event) for event in events), LAST_CHUNK]
 
 

@@ -146,9 +146,15 @@ async def test_a_response_that_is_cut_is_an_error(upstream: Upstream, script: Sc
 
 async def test_a_reset_is_not_the_end_of_a_body_without_length(native: Upstream) -> None:
     """aiohttp takes it for one; only our own client tells them apart."""
-    async with FakeProvider([head() + b"abc", 0.02, Act.RESET]) as provider:
+    has_read = Gate()  # a reset may overtake the bytes before it
+    async with (
+        FakeProvider([head() + b"abc", has_read, Act.RESET]) as provider,
+        native.open(post(provider.url), CONFIG, {}, "connector") as response,
+    ):
+        assert await response.read() == b"abc"
+        has_read.open()
         with pytest.raises(UpstreamError, match="in the middle"):
-            await fetch(native, provider.url)
+            await response.read()
 
 
 async def test_a_refused_connection_says_where(upstream: Upstream) -> None:

@@ -59,7 +59,7 @@ async def test_a_fault_of_the_request_is_not_tried_again(native: Upstream) -> No
 
 
 async def test_a_response_that_has_begun_is_never_requested_again(native: Upstream) -> None:
-    broken: Script = [head(transfer_encoding="chunked") + chunk(b"data: 1\n\n"), Act.RESET]
+    broken: Script = [head(transfer_encoding="chunked") + chunk(b"data: 1\n\n"), Act.CLOSE]
     async with failing([broken]) as provider:
         with pytest.raises(UpstreamError, match="in the middle"):
             await call(native, provider.url, retrying(3))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from integration_tests.support.certificates import Certificate, new_authority
 from integration_tests.support.conditions import PATIENCE_SECONDS
-from integration_tests.support.fake_provider import Act, FakeProvider
+from integration_tests.support.fake_provider import Act, FakeProvider, Gate
 from integration_tests.upstream.calls import RawServer, comes_to_rest, fetch, post, read_to_end
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
@@ -90,9 +90,15 @@ async def test_a_body_that_is_cut_off_is_an_error(native: Upstream, cut_body: st
 
 
 async def test_a_connection_that_is_reset_is_an_error(native: Upstream, tls: ssl.SSLContext) -> None:
-    async with FakeProvider([CLOSING_HEAD, b"half", 0.05, Act.RESET], tls) as provider:
+    has_read = Gate()  # a reset may overtake the bytes before it
+    async with (
+        FakeProvider([CLOSING_HEAD, b"half", has_read, Act.RESET], tls) as provider,
+        native.open(post(provider.url), CONFIG, {}, "connector") as response,
+    ):
+        assert await response.read() == b"half"
+        has_read.open()
         with pytest.raises(UpstreamError, match="in the middle of its response"):
-            await fetch(native, provider.url, CONFIG)
+            await response.read()
 
 
 async def test_a_slow_reader_gets_the_whole_of_a_large_body(native: Upstream, tls: ssl.SSLContext) -> None:

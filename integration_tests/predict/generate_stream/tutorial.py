@@ -30,7 +30,7 @@ BEGUN: list[Step] = [SSE_HEAD, chunk(openai_delta("What")), 0.05, chunk(openai_d
 SCRIPTS: dict[str, Callable[[], Script]] = {
     "words": lambda: openai_stream(WORDS, pause=0.02),
     "endless": lambda: [*BEGUN, Act.WAIT],
-    "broken": lambda: [*BEGUN, 0.05, Act.RESET],
+    "broken": lambda: [*BEGUN, Act.CLOSE],
     "refused": lambda: json_response({"error": {"message": "no such key"}}, 401),
 }
 

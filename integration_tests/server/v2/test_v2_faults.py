@@ -24,7 +24,7 @@ from integration_tests.support.fake_provider import (
 from integration_tests.support.sidecars import START_SECONDS, Sidecar, running_sidecar
 from integration_tests.support.worker_processes import runs, worker_pids
 
-CUT: Script = [SSE_HEAD, chunk(openai_delta("Hel")), 0.05, Act.RESET]
+CUT: Script = [SSE_HEAD, chunk(openai_delta("Hel")), Act.CLOSE]
 
 
 @pytest.mark.parametrize("operation", ["infer", "infer_stream"])

@@ -134,7 +134,7 @@ def test_a_provider_that_refuses_gives_a_status_and_its_own_words(
 
 
 def test_a_stream_that_breaks_off_ends_with_a_status_and_without_a_last_message(port: Port) -> None:
-    script: Script = [SSE_HEAD, chunk(openai_delta("half")), 0.05, Act.RESET]
+    script: Script = [SSE_HEAD, chunk(openai_delta("half")), Act.CLOSE]
     with background_provider(script) as provider:
         streamed = port.client.predict(port.sidecar.create_model(openai(provider.url)))
     assert (streamed.texts, streamed.last) == (["half"], [False])
