@@ -16,6 +16,6 @@ def decoder_as_sent(
     assert choose is not None
 
     def make(framing: Framing, reader: EventReader) -> Decoder:
-        return DecoderAsSent(framing, reader, choose(wants_usage), bytes)
+        return DecoderAsSent(choose(wants_usage), bytes, framing, reader)
 
     return SHIPPED.presets[preset].decoder_with(make)

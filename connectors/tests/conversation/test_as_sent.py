@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
 
 def decoder(redact: Redact = bytes) -> StreamDecoder:
-    return OPENAI_CHAT.decoder_with(lambda framing, reader: DecoderAsSent(framing, reader, ChooseChoices(), redact))
+    return OPENAI_CHAT.decoder_with(lambda framing, reader: DecoderAsSent(ChooseChoices(), redact, framing, reader))
 
 
 def event(delta: dict[str, Any], **more: Any) -> bytes:

@@ -51,7 +51,7 @@ _TITLES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Recording(Refusing):
     """Lets all members be left out, and keeps which."""
 

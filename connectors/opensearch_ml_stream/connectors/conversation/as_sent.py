@@ -17,7 +17,6 @@ from opensearch_ml_stream.connectors.event import Event
 Redact = Callable[[bytes], bytes]
 """Returns what a provider sent without credentials: the very same bytes if there are none."""
 
-_NOTHING = Chunk()
 _CANNOT_BE_SHOWN = "The provider sent an event that cannot be shown without a credential in it"
 
 
@@ -50,25 +49,21 @@ class AsSent:
         own: list[Chunk] = []
         outcome = self._read(event, own)
         sent = self._choose(event, own, outcome)
-        if sent is not None:
-            said = _NOTHING if not own else own[0] if len(own) == 1 else as_one(own)
+        is_sent_alone = sent is not None and not own
+        if is_sent_alone:
+            own = [Chunk("", "", (), (), "", sent)]
+        elif sent is not None:
+            said = own[0] if len(own) == 1 else as_one(own)
             own = [Chunk(*said[:-1], sent)]
         if self._begins:
-            own = self._begin(own, outcome)
+            if is_sent_alone and outcome is None and not self._first:
+                self._first = own
+                return None
+            self._begins = False
+            if not isinstance(outcome, UpstreamError):
+                own = self._first + own
         chunks += own
         return outcome
-
-    def _begin(self, own: list[Chunk], outcome: Outcome | Finishing | None) -> list[Chunk]:
-        if not self._first and outcome is None and _says_nothing(own):
-            self._first = own
-            return []
-        self._begins = False
-        return own if isinstance(outcome, UpstreamError) else self._first + own
-
-
-def _says_nothing(chunks: list[Chunk]) -> bool:
-    """Return whether all that there is to say of an event is that it was sent."""
-    return len(chunks) == 1 and chunks[0][:-1] == _NOTHING[:-1]
 
 
 class DecoderAsSent(Decoder):
@@ -76,7 +71,7 @@ class DecoderAsSent(Decoder):
 
     __slots__ = ("_redact",)
 
-    def __init__(self, framing: Framing, reader: EventReader, choose: ChooseEvent, redact: Redact) -> None:
+    def __init__(self, choose: ChooseEvent, redact: Redact, framing: Framing, reader: EventReader) -> None:
         super().__init__(framing, AsSent(reader, choose))
         self._redact = redact
 

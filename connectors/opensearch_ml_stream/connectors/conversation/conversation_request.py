@@ -18,7 +18,7 @@ _INDEX = re.compile(r"\[[0-9]*\]")
 _TEMPLATE = "by its template's parameters"  # the provider, where no dialect of it is known
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Refusing:
     """Refuses what a provider cannot be told, but for the members that the model's `_sidecar.drop_params` names.
 

@@ -68,7 +68,7 @@ class Dialect:
     as_sent: Callable[[bool], ChooseEvent] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen, which would take three times as long to make: one is made per request
 class ClientRequest:
     """A conversation as a client sent it: `body` without the members that are the door's (model, stream).
 

@@ -1,6 +1,7 @@
 """What a conversation asks of one model: the request to its provider, how it streams, what a whole answer says."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -8,7 +9,7 @@ import orjson
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.as_sent import DecoderAsSent
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
-from opensearch_ml_stream.connectors.decoding.contract import EventReader, Framing, StreamDecoder
+from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import error_in
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
@@ -33,12 +34,8 @@ def stream_request(client: ClientRequest, model: CompiledModel) -> StreamCall:
         return request, streaming.decoder, ()
     if not isinstance(streaming, StreamSpec) or model.guardrails.output is not None:
         return request, streaming.decoder, ()
-    as_sent, wants_usage, redact = dialect.as_sent, client.wants_usage, model.redactor.body
-
-    def decoder_as_sent(framing: Framing, reader: EventReader) -> DecoderAsSent:
-        return DecoderAsSent(framing, reader, as_sent(wants_usage), redact)
-
-    return request, lambda: streaming.decoder_with(decoder_as_sent), ()
+    decoder = partial(DecoderAsSent, dialect.as_sent(client.wants_usage), model.redactor.body)
+    return request, partial(streaming.decoder_with, decoder), ()
 
 
 def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderRequest:

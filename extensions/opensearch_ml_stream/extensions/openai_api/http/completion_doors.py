@@ -79,10 +79,9 @@ class ChatDoor:
 
     def read(self, body: dict[str, Any]) -> ChatAsked:
         """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
-        read = _read_door(body, needs_messages=True)
-        request = ClientRequest(OPENAI_CHAT, read.body, read_chat_request, read.wants_usage)
-        envelope = Envelope(f"chatcmpl-{new_id()}", self.clock() // 1000, read.model)
-        return ChatAsked(read.model, read.is_stream, request, envelope)
+        model, is_stream, wants_usage, rest = _read_door(body, needs_messages=True)
+        request = ClientRequest(OPENAI_CHAT, rest, read_chat_request, wants_usage)
+        return ChatAsked(model, is_stream, request, Envelope(f"chatcmpl-{new_id()}", self.clock() // 1000, model))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +92,13 @@ class CompletionsDoor:
 
     def read(self, body: dict[str, Any]) -> CompletionsAsked:
         """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
-        read = _read_door(body)
-        request = ClientRequest(OPENAI_COMPLETIONS, read.body, read_completions_request, read.wants_usage)
-        envelope = Envelope(f"cmpl-{new_id()}", self.clock() // 1000, read.model)
-        return CompletionsAsked(read.model, read.is_stream, request, envelope)
+        model, is_stream, wants_usage, rest = _read_door(body)
+        request = ClientRequest(OPENAI_COMPLETIONS, rest, read_completions_request, wants_usage)
+        return CompletionsAsked(model, is_stream, request, Envelope(f"cmpl-{new_id()}", self.clock() // 1000, model))
 
 
-class _Read(NamedTuple):
-    """What is the door's in a body, and the rest of it."""
-
-    model: str
-    is_stream: bool
-    wants_usage: bool
-    body: dict[str, Any]
-
-
-def _read_door(body: dict[str, Any], *, needs_messages: bool = False) -> _Read:
+def _read_door(body: dict[str, Any], *, needs_messages: bool = False) -> tuple[str, bool, bool, dict[str, Any]]:
+    """Return the model, whether the client wants a stream, and its usage in it; and the rest of the body."""
     members = Members(body)
     if needs_messages:
         members.need("messages", list)
@@ -119,10 +109,10 @@ def _read_door(body: dict[str, Any], *, needs_messages: bool = False) -> _Read:
         raise InvalidRequest("stream_options must be left out where stream is not true")
     rest = {name: value for name, value in body.items() if name not in ("model", "stream", "stream_options")}
     if options is None:
-        return _Read(model, is_stream, wants_usage=False, body=rest)
+        return model, is_stream, False, rest
     of_stream = Members(options, "stream_options")
     wants_usage = of_stream.take("include_usage", bool) or False
     of_stream.drop("include_obfuscation")  # of lengths, which nothing here pads
     for member in of_stream.unread():
         raise InvalidRequest(f"{member} cannot be said to a provider from here; leave it out")
-    return _Read(model, is_stream, wants_usage, rest)
+    return model, is_stream, wants_usage, rest

@@ -41,7 +41,7 @@ class Members:
     """The members of an object at a path of the body. Every read takes a member away; null is as absent."""
 
     def __init__(self, value: Any, path: str = "") -> None:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             raise InvalidRequest(f"{path or 'The request body'} must be an object")
         self._left: dict[str, Any] = dict(value)
         self._path = path
@@ -53,7 +53,7 @@ class Members:
     def take(self, name: str, kind: type[T]) -> T | None:
         """Return a member, None where there is none. InvalidRequest names one of another kind."""
         value: T | None = self._left.pop(name, None)
-        if value is not None and not _is_of(value, kind):
+        if value is not None and type(value) is not kind and not _is_of(value, kind):
             raise InvalidRequest(f"{self.path(name)} must be {_KINDS[kind]}")
         return value
 

@@ -8,7 +8,6 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, begins_as_sent
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.wire_format import ChunkFormat
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import (
     OWN_MEMBER,
@@ -34,6 +33,7 @@ class StreamEvents(ChunkFormat):
     content_type = "text/event-stream"
     _heartbeat = b": ping\n\n"
     _object: ClassVar[str]
+    _text_prefix = b""  # before the first text
 
     def __init__(self, envelope: Envelope, *, wants_usage: bool = False) -> None:
         self._made = envelope
@@ -41,7 +41,6 @@ class StreamEvents(ChunkFormat):
         self._first_sent: dict[str, Any] | None = None  # of the provider's events, as they were sent, with a choice
         self._wants_usage = wants_usage
         self._has_begun = self._has_usage = False
-        super().__init__(b"", b"")
 
     def chunks(self, chunks: Chunks) -> bytes:
         """Encode all chunks of one upstream read; a comment where none of them is for the client."""
@@ -90,26 +89,24 @@ class StreamEvents(ChunkFormat):
         return b""
 
     def _chunk(self, chunk: Chunk) -> bytes:
-        if chunk.event is not None:
-            return self._as_sent(chunk.event)
-        if not self._text_prefix:
-            self._frame_texts()
-        return super()._chunk(chunk)
+        event = chunk.event
+        if event is None:
+            if not self._text_prefix:
+                self._frame_texts()
+            return super()._chunk(chunk)
+        data = event.data
+        if self._first_sent is None and event.payload.get("choices"):
+            self._first_sent = event.payload
+            self._head = {}
+            self._text_prefix = b""
+        if self._wants_usage and event.payload.get("usage"):
+            self._has_usage = True
+        if b"\n" in data or b"\r" in data:
+            data = orjson.dumps(event.payload)
+        return b"data: " + data + b"\n\n"
 
     def _mixed_chunk(self, chunk: Chunk) -> bytes:
         return self._event([self._own_choice(chunk)])
-
-    def _as_sent(self, event: Event) -> bytes:
-        payload, data = event.payload, event.data
-        if self._first_sent is None and payload.get("choices"):
-            self._first_sent = payload
-            self._head = {}
-            self._text_prefix = b""
-        if payload.get("usage"):
-            self._has_usage = True
-        if b"\n" in data or b"\r" in data:
-            data = orjson.dumps(payload)
-        return b"data: " + data + b"\n\n"
 
     def _frame_texts(self) -> None:
         """Find the bytes around a text."""
