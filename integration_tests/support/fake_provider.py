@@ -27,7 +27,7 @@ class Act(Enum):
     """What a script can do besides sending bytes and pausing."""
 
     CLOSE = "close the connection in order"
-    RESET = "break the connection off"
+    RESET = "break the connection off, which may overtake the bytes before"
     HALF_CLOSE = "say that nothing more comes, and go on listening"
     WAIT = "stay silent until the client disconnects"
 
@@ -102,7 +102,7 @@ class FakeProvider:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         listener, self._listener = self._listener, None
-        if listener is not None:  # the provider's end has not been part of the test
+        if listener is not None:  # else the test has closed the provider itself
             asyncio.get_running_loop().remove_reader(listener)
             listener.close()
         for conversation in tuple(self._conversations):
@@ -110,13 +110,15 @@ class FakeProvider:
         await asyncio.gather(*self._conversations, return_exceptions=True)
 
     def _accept(self, listener: socket.socket) -> None:
-        with suppress(BlockingIOError, ConnectionAbortedError):  # the client has gone already
+        try:
             connection, _ = listener.accept()
-            self.connections += 1
-            self.open_connections += 1
-            task = asyncio.create_task(self._serve(connection, self.connections))
-            self._conversations.add(task)
-            task.add_done_callback(partial(self._over, connection))
+        except (BlockingIOError, ConnectionAbortedError):  # the client has gone already
+            return
+        self.connections += 1
+        self.open_connections += 1
+        task = asyncio.create_task(self._serve(connection, self.connections))
+        self._conversations.add(task)
+        task.add_done_callback(partial(self._over, connection))
 
     def _over(self, connection: socket.socket, task: asyncio.Task[None]) -> None:
         """Close a connection, also that of a task that was cancelled before it began."""

@@ -146,7 +146,7 @@ async def test_a_response_that_is_cut_is_an_error(upstream: Upstream, script: Sc
 
 async def test_a_reset_is_not_the_end_of_a_body_without_length(native: Upstream) -> None:
     """aiohttp takes it for one; only our own client tells them apart."""
-    has_read = Gate()  # a reset may overtake the bytes before it
+    has_read = Gate()
     async with (
         FakeProvider([head() + b"abc", has_read, Act.RESET]) as provider,
         native.open(post(provider.url), CONFIG, {}, "connector") as response,

@@ -90,7 +90,7 @@ async def test_a_body_that_is_cut_off_is_an_error(native: Upstream, cut_body: st
 
 
 async def test_a_connection_that_is_reset_is_an_error(native: Upstream, tls: ssl.SSLContext) -> None:
-    has_read = Gate()  # a reset may overtake the bytes before it
+    has_read = Gate()
     async with (
         FakeProvider([CLOSING_HEAD, b"half", has_read, Act.RESET], tls) as provider,
         native.open(post(provider.url), CONFIG, {}, "connector") as response,

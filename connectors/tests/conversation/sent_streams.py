@@ -1,8 +1,9 @@
 """Decoders of streams for clients that speak their provider's dialect, without a credential to look for."""
 
+from functools import partial
+
 from opensearch_ml_stream.connectors.conversation.as_sent import DecoderAsSent
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
-from opensearch_ml_stream.connectors.decoding.contract import EventReader, Framing
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
@@ -14,8 +15,4 @@ def decoder_as_sent(
     """A decoder of a preset's streams; `dialect` is its own unless it is given."""
     choose = (SHIPPED.dialects[preset] if dialect is None else dialect).as_sent
     assert choose is not None
-
-    def make(framing: Framing, reader: EventReader) -> Decoder:
-        return DecoderAsSent(choose(wants_usage), bytes, framing, reader)
-
-    return SHIPPED.presets[preset].decoder_with(make)
+    return SHIPPED.presets[preset].decoder_with(partial(DecoderAsSent, choose(wants_usage), bytes))

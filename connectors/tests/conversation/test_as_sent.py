@@ -1,6 +1,7 @@
 """Events as they were sent: the first waits for the second, and none has a credential in it."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -15,7 +16,7 @@ from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
 
 def decoder(redact: Redact = bytes) -> StreamDecoder:
-    return OPENAI_CHAT.decoder_with(lambda framing, reader: DecoderAsSent(ChooseChoices(), redact, framing, reader))
+    return OPENAI_CHAT.decoder_with(partial(DecoderAsSent, ChooseChoices(), redact))
 
 
 def event(delta: dict[str, Any], **more: Any) -> bytes:

@@ -33,7 +33,6 @@ class StreamEvents(ChunkFormat):
     content_type = "text/event-stream"
     _heartbeat = b": ping\n\n"
     _object: ClassVar[str]
-    _text_prefix = b""  # before the first text
 
     def __init__(self, envelope: Envelope, *, wants_usage: bool = False) -> None:
         self._made = envelope
@@ -41,6 +40,7 @@ class StreamEvents(ChunkFormat):
         self._first_sent: dict[str, Any] | None = None  # of the provider's events, as they were sent, with a choice
         self._wants_usage = wants_usage
         self._has_begun = self._has_usage = False
+        super().__init__(b"", b"")
 
     def chunks(self, chunks: Chunks) -> bytes:
         """Encode all chunks of one upstream read; a comment where none of them is for the client."""
