@@ -6,7 +6,6 @@ same one: the body that the client sent then goes on as it is, what is unknown h
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -80,8 +79,11 @@ class ClientRequest:
     body: JSONObject
     read: Callable[[JSONObject], Conversation]
     wants_usage: bool = True
+    _conversation: Conversation | None = None
 
-    @cached_property
+    @property
     def conversation(self) -> Conversation:
         """The neutral form, read when it is asked for first. Raises what `read` raises."""
-        return self.read(self.body)
+        if self._conversation is None:
+            self._conversation = self.read(self.body)
+        return self._conversation

@@ -93,14 +93,15 @@ class Decoder:
                 self._has_read_event = True
                 if self._surrogates is not None and len(chunks) > chunks_before:
                     self._surrogates.keep(b"")
-            if isinstance(outcome, Finishing):
-                self.is_ending = True
-            elif outcome is not None:
+            if outcome is None:
+                continue
+            self.is_ending = True
+            if not isinstance(outcome, Finishing):
                 self.outcome = outcome
                 break
         self.chunk_count += len(chunks)
-        self.outcome = self.outcome or self._framing.error
-        self.is_ending |= self.outcome is not None
+        if self.outcome is None and self._framing.error is not None:
+            self.outcome, self.is_ending = self._framing.error, True
         return chunks
 
     def _read_repaired(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:

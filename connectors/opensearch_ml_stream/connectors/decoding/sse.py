@@ -29,10 +29,13 @@ class SSEFraming:
     @property
     def is_at_event_boundary(self) -> bool:
         """Return whether the bytes so far end with a blank line, so that no event is unfinished."""
-        return self._started and not (self._line or self._data or self._name or self._skip_lf)
+        return self._started and self._is_between_events()
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that end within `data`."""
+        if data[-2:] == b"\n\n" and self._is_between_events() and (whole := _whole_events(data)) is not None:
+            self._started = True
+            return whole
         if self._skip_lf and data:
             self._skip_lf = False
             if data[:1] == b"\n":
@@ -64,6 +67,9 @@ class SSEFraming:
         """Return the last event, if it did not end with a blank line."""
         return self.feed(b"\n\n")
 
+    def _is_between_events(self) -> bool:
+        return not (self._line or self._data or self._name or self._skip_lf)
+
     def _count_data(self, *, new_event: bool) -> None:
         if new_event:
             self._data_bytes = self._data_counted = 0
@@ -87,3 +93,22 @@ class SSEFraming:
                 self._name = line[6:].removeprefix(b" ").decode("utf-8", "replace")
             # Anything else is a comment, an id, a retry time or a field that the specification says to ignore; `data`
             # without a colon is an empty data line, which no provider sends.
+
+
+def _whole_events(data: bytes) -> list[Event] | None:
+    """Return the events of a read in which each is one line of data, behind its name if it has one.
+
+    So nearly all providers send all events. None for any other read.
+    """
+    if b"\r" in data:
+        return None
+    events: list[Event] = []
+    for event in data[:-2].split(b"\n\n"):
+        name = ""
+        if event[:7] == b"event: ":
+            line, _, event = event.partition(b"\n")
+            name = line[7:].decode("utf-8", "replace")
+        if event[:6] != b"data: " or b"\n" in event:
+            return None
+        events.append(Event(name, event[6:]))
+    return events

@@ -55,7 +55,9 @@ class OpenAIChat:
         payload: Any = event.payload
         choices, usage = payload.get("choices"), payload.get("usage")
         if choices:
-            choice = _first_choice(choices)
+            choice = choices[0]
+            if choice.get("index"):
+                choice = _choice_0(choices)
             self._read_choice(choice, chunks)
             if choice.get("finish_reason"):
                 self._finish = native_finish_reason(choice["finish_reason"]) or self._finish
@@ -107,11 +109,8 @@ class OpenAIChat:
         return self._tool_calls.read_all(event_fields.elements(calls))
 
 
-def _first_choice(choices: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return choice 0, an empty one if the event holds only other choices (`n` > 1)."""
-    choice = choices[0]
-    if not choice.get("index"):
-        return choice
+def _choice_0(choices: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return choice 0 of several, an empty one if the event holds only others (`n` > 1)."""
     return next((other for other in choices if not other.get("index")), {})
 
 
@@ -134,12 +133,12 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
     """
     prompt = event_fields.mapping(usage.get("prompt_tokens_details"))
     completion = event_fields.mapping(usage.get("completion_tokens_details"))
-    input_tokens, output_tokens, total_tokens = (
-        event_fields.count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
-    )
+    input_tokens = event_fields.count(usage.get("prompt_tokens"))
+    output_tokens = event_fields.count(usage.get("completion_tokens"))
+    total_tokens = event_fields.count(usage.get("total_tokens"))
     reasoning_tokens = event_fields.count(completion.get("reasoning_tokens"))
     cached_tokens = prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens", usage.get("cached_tokens")))
-    if total_tokens is not None and total_tokens == event_fields.total(input_tokens, output_tokens, reasoning_tokens):
+    if reasoning_tokens is not None and total_tokens == event_fields.total(input_tokens, output_tokens, reasoning_tokens):
         output_tokens = event_fields.total(output_tokens, reasoning_tokens)
     return Usage(
         input_tokens=input_tokens,

@@ -40,6 +40,9 @@ _TOOL_CHOICES: Mapping[str, ToolChoice] = {
     "any": ToolChoice("required"),
     "none": ToolChoice("none"),
 }
+_SAMPLING = frozenset({"temperature", "top_p", "top_k", "stop_sequences", "metadata", "service_tier"})
+_OUTPUT = frozenset({"thinking", "output_config", "output_format"})
+_TOOLS = frozenset({"tools", "tool_choice"})
 _EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "xhigh"}
 _SERVICE_TIERS = {"auto": "auto", "standard_only": "default"}
 
@@ -56,22 +59,19 @@ def read_counted_conversation(body: JSONObject) -> Conversation:
     """Return the conversation of which the tokens are to be counted: its answer has no limit."""
     members, unknown = Members(body), dict[str, Any]()
     turns = _turns(members, ContentBlocks(unknown), unknown)
+    options = {"max_tokens": members.integer("max_tokens")}
+    if members.has_any(_SAMPLING):
+        options |= _sampling(members, unknown)
+    choice = parallel = answer_format = None
+    if members.has_any(_OUTPUT):
+        thinking = _thinking(members.members("thinking"), unknown)
+        effort, answer_format = _output_config(members, unknown)
+        options |= {**thinking, "reasoning_effort": effort}
+    tools: tuple[Tool, ...] = ()
+    if members.has_any(_TOOLS):
+        choice, parallel = _tool_choice(members.members("tool_choice"), unknown)
+        tools = tuple(_tools(members.elements("tools"), unknown))
     cache = members.object("cache_control")
-    choice, parallel = _tool_choice(members.members("tool_choice"), unknown)
-    thinking = _thinking(members.members("thinking"), unknown)
-    effort, answer_format = _output_config(members, unknown)
-    options = {
-        "max_tokens": members.integer("max_tokens"),
-        "temperature": members.number("temperature"),
-        "top_p": members.number("top_p"),
-        "top_k": members.integer("top_k"),
-        "stop": _stop(members),
-        "user": _user(members.members("metadata"), unknown),
-        "service_tier": _service_tier(members),
-        **thinking,
-        "reasoning_effort": effort,
-    }
-    tools = tuple(_tools(members.elements("tools"), unknown))
     if members.take("thread") is not None:
         raise ThreadUnsupported
     members.leave(unknown)
@@ -85,6 +85,17 @@ def read_counted_conversation(body: JSONObject) -> Conversation:
         unknown=unknown,
         members=_MEMBERS,
     )
+
+
+def _sampling(members: Members, unknown: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "temperature": members.number("temperature"),
+        "top_p": members.number("top_p"),
+        "top_k": members.integer("top_k"),
+        "stop": _stop(members),
+        "user": _user(members.members("metadata"), unknown),
+        "service_tier": _service_tier(members),
+    }
 
 
 def _turns(members: Members, content: ContentBlocks, unknown: dict[str, Any]) -> tuple[Turn, ...]:

@@ -44,6 +44,7 @@ _OPTIONS = {
     "modalities": list,
     "audio": dict,
 }
+_TOOLS = frozenset({"tools", "tool_choice", "functions", "function_call"})
 
 
 def read_chat_request(body: JSONObject) -> Conversation:
@@ -51,22 +52,14 @@ def read_chat_request(body: JSONObject) -> Conversation:
     members, unknown = Members(body), dict[str, Any]()
     names = {"turns": "messages", "answer_format": "response_format"}
     turns = read_messages(members.need("messages", list), unknown)
-    tools = _read_tools(members.take("tools", list) or [], unknown)
-    choice = _read_tool_choice(members.take_any("tool_choice"), unknown)
-    if (functions := members.take("functions", list)) is not None:
-        names["tools"] = "functions"
-        tools += [_read_function(Members(one, f"functions[{place}]"), unknown) for place, one in enumerate(functions)]
-    if (call := members.take_any("function_call")) is not None:
-        names["tool_choice"] = "function_call"
-        choice = _read_function_choice(call, unknown), None
-    tool_choice, allowed = choice
+    tools, tool_choice = _read_all_tools(members, unknown, names) if members.has_any(_TOOLS) else ((), None)
     options = read_options(members, _OPTIONS, names)
     parallel = members.take("parallel_tool_calls", bool)
     answer_format = _read_format(members.take("response_format", dict), unknown)
     members.drop(*HINTS)
     return Conversation(
         turns,
-        tuple(tool for tool in tools if allowed is None or tool.name in allowed),
+        tools,
         tool_choice,
         parallel,
         answer_format,
@@ -100,6 +93,21 @@ def _read_stop(value: Any) -> list[str]:
     if not isinstance(stops, list) or not all(isinstance(one, str) for one in stops):
         raise InvalidRequest("stop must be a string or an array of strings")
     return stops
+
+
+def _read_all_tools(
+    members: Members, unknown: dict[str, Any], names: dict[str, str]
+) -> tuple[tuple[Tool, ...], ToolChoice | None]:
+    """Return the tools and which of them are to be called, in this form and in that from before there were tools."""
+    tools = _read_tools(members.take("tools", list) or [], unknown)
+    choice, allowed = _read_tool_choice(members.take_any("tool_choice"), unknown)
+    if (functions := members.take("functions", list)) is not None:
+        names["tools"] = "functions"
+        tools += [_read_function(Members(one, f"functions[{place}]"), unknown) for place, one in enumerate(functions)]
+    if (call := members.take_any("function_call")) is not None:
+        names["tool_choice"] = "function_call"
+        choice, allowed = _read_function_choice(call, unknown), None
+    return tuple(tool for tool in tools if allowed is None or tool.name in allowed), choice
 
 
 def _read_tools(tools: list[Any], unknown: dict[str, Any]) -> list[Tool]:

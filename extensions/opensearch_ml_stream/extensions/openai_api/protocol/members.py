@@ -1,6 +1,6 @@
 """Members of a client's JSON, read one by one by their kinds; what is left unread is unknown here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, TypeVar
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -75,6 +75,10 @@ class Members:
         """Return a member of any kind, None where there is none."""
         return self._left.pop(name, None)
 
+    def has_any(self, names: Set[str]) -> bool:
+        """Return whether any of these is there: one look in place of a read of each, where mostly none is."""
+        return not self._left.keys().isdisjoint(names)
+
     def drop(self, *names: str) -> None:
         """Leave members out that ask for nothing."""
         for name in names:
@@ -82,7 +86,7 @@ class Members:
 
     def options(self, kinds: Mapping[str, type]) -> dict[str, Any]:
         """Return those of these members that are there and ask for something."""
-        taken: dict[str, Any] = {name: self.take(name, kind) for name, kind in kinds.items() if name in self._left}
+        taken: dict[str, Any] = {name: self.take(name, kinds[name]) for name in list(self._left) if name in kinds}
         return {name: value for name, value in taken.items() if value is not None and _asks(name, value)}
 
     def unread(self) -> dict[str, Any]:

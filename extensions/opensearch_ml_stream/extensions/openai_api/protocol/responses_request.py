@@ -35,6 +35,7 @@ _NAMES = {
     "verbosity": "text.verbosity",
 }
 _OPTIONS: dict[str, type] = {"temperature": float, "top_p": float, "metadata": dict, "service_tier": str}
+_TOOLS, _USERS = frozenset({"tools", "tool_choice"}), frozenset({"user", "safety_identifier"})
 _ENCRYPTED = "reasoning.encrypted_content"  # in `include`: given here wherever there is any
 _ASK_NOTHING: JSONObject = {
     "background": False,
@@ -55,25 +56,28 @@ def read_responses_request(body: JSONObject) -> Conversation:
     members, unknown = Members(body), dict[str, Any]()
     names = dict(_NAMES)
     turns = _read_turns(members, unknown)
-    tools = _read_tools(members.take("tools", list) or [], unknown)
-    tool_choice, allowed = _read_tool_choice(members.take_any("tool_choice"), unknown)
+    tools, tool_choice = _read_all_tools(members, unknown) if members.has_any(_TOOLS) else ((), None)
     options = members.options(_OPTIONS)
     if (limit := members.take("max_output_tokens", int)) is not None:
         options["max_tokens"] = limit
-    _read_user(members, options, names)
-    _read_reasoning(Members(members.take("reasoning", dict) or {}, "reasoning"), options, unknown)
-    answer_format = _read_text(Members(members.take("text", dict) or {}, "text"), options, unknown)
+    if members.has_any(_USERS):
+        _read_user(members, options, names)
+    if reasoning := members.take("reasoning", dict):
+        _read_reasoning(Members(reasoning, "reasoning"), options, unknown)
+    text = members.take("text", dict)
+    answer_format = _read_text(Members(text, "text"), options, unknown) if text else None
     parallel = members.take("parallel_tool_calls", bool)
     included = [name for name in members.take("include", list) or () if name != _ENCRYPTED]
     if included:
         unknown["include"] = included
-    stream_options = Members(members.take("stream_options", dict) or {}, "stream_options")
-    stream_options.drop("include_obfuscation")  # of lengths, which nothing here pads
-    unknown.update(stream_options.unread())
-    members.drop("model", *HINTS, *(name for name, value in _ASK_NOTHING.items() if body.get(name) == value))
+    if of_stream := members.take("stream_options", dict):
+        stream_options = Members(of_stream, "stream_options")
+        stream_options.drop("include_obfuscation")  # of lengths, which nothing here pads
+        unknown.update(stream_options.unread())
+    members.drop("model", *HINTS, *[name for name in body if name in _ASK_NOTHING and body[name] == _ASK_NOTHING[name]])
     return Conversation(
         turns,
-        tuple(tool for tool in tools if allowed is None or tool.name in allowed),
+        tools,
         tool_choice,
         parallel,
         answer_format,
@@ -184,6 +188,13 @@ def _texts(members: Members, name: str, unknown: dict[str, Any]) -> str:
         texts.append(part.need("text", str))
         unknown.update(part.unread())
     return "\n\n".join(texts)
+
+
+def _read_all_tools(members: Members, unknown: dict[str, Any]) -> tuple[tuple[Tool, ...], ToolChoice | None]:
+    """Return the tools and which of them are to be called."""
+    tools = _read_tools(members.take("tools", list) or [], unknown)
+    choice, allowed = _read_tool_choice(members.take_any("tool_choice"), unknown)
+    return tuple(tool for tool in tools if allowed is None or tool.name in allowed), choice
 
 
 def _read_tools(tools: list[Any], unknown: dict[str, Any]) -> list[Tool]:

@@ -109,6 +109,8 @@ def _keeps_alive(connection: str, parser: httptools.HttpResponseParser) -> bool:
     """Return whether the connection stays open; `connection` are the values of that header field."""
     if connection == "keep-alive":
         return True
+    if not connection:
+        return parser.get_http_version() == "1.1"
     options = {option.strip().lower() for option in connection.split(",")}
     return "close" not in options and ("keep-alive" in options or parser.get_http_version() == "1.1")
 
