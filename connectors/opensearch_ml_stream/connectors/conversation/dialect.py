@@ -82,6 +82,11 @@ class ClientRequest:
     _conversation: Conversation | None = None
 
     @property
+    def is_translated(self) -> bool:
+        """Whether the neutral form was read, as it is for a provider of another dialect."""
+        return self._conversation is not None
+
+    @property
     def conversation(self) -> Conversation:
         """The neutral form, read when it is asked for first. Raises what `read` raises."""
         if self._conversation is None:

@@ -113,7 +113,8 @@ class ConversationEndpoint:
             body = await self._read_body(scope, receive, response, reservation)
             asked = self._door.read(jsontext.load_object(body))
             if asked.is_stream:
-                response.wire = asked.wire()
+                response.wire = wire = asked.wire()
+                self._in_flight.loop.call_soon(_prepare, asked.request, wire)  # once the provider is called
             else:
                 caller = await self._gate.admit(scope, actions.PREDICT)
         except ClientDisconnect:
@@ -148,6 +149,11 @@ class ConversationEndpoint:
 
     async def _whole(self, caller: Caller, asked: Asked) -> bytes:
         return asked.whole(await self._conversations.whole(caller, asked.model, asked.request))
+
+
+def _prepare(request: ClientRequest, wire: WireFormat) -> None:
+    if request.is_translated:  # else the stream begins as its provider sends it
+        wire.prepare()
 
 
 class AtPaths:

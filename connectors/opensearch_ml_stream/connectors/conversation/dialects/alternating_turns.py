@@ -41,7 +41,7 @@ class Message:
 def to_messages(turns: Iterable[Turn]) -> list[Message]:
     """Return the turns with those of one speaker that follow one another as one; a user's results come first."""
     return [
-        Message(speaker, _results_first(part for turn in group for part in turn.parts))
+        Message(speaker, _results_first(tuple([part for turn in group for part in turn.parts])))
         for speaker, group in groupby(turns, _speaker)
     ]
 
@@ -70,5 +70,5 @@ def _speaker(turn: Turn) -> Speaker:
     return "system" if turn.role == "developer" else turn.role
 
 
-def _results_first(parts: Iterable[Part]) -> tuple[Part, ...]:
-    return tuple(sorted(parts, key=lambda part: not isinstance(part, Result)))
+def _results_first(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    return parts if len(parts) == 1 else tuple(sorted(parts, key=lambda part: not isinstance(part, Result)))

@@ -63,6 +63,7 @@ _EFFORTS = {
 }
 """https://platform.claude.com/docs/en/build-with-claude/effort has these; `minimal` is the least of them."""
 
+_OF_THINKING = frozenset({"reasoning_effort", "reasoning_tokens", "reasoning_summary"})
 _TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
@@ -222,6 +223,8 @@ class _Writer:
 def write_thinking(conversation: Conversation, refuse: Refuse) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the members `thinking` and `output_config` that say how much is to be thought; empty for what is not."""
     options = conversation.options
+    if options.keys().isdisjoint(_OF_THINKING):
+        return {}, {}
     effort, budget, summary = (options.get(f"reasoning_{name}") for name in ("effort", "tokens", "summary"))
     thinking: dict[str, Any] = {}
     config: dict[str, Any] = {}

@@ -12,7 +12,7 @@ back (other than as text, it is of use to the provider alone that made it); mark
 takes them; the wish for a summary of the reasoning, which is shown or not whatever is asked.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -275,11 +275,12 @@ class _Messages:
         return [message for group in self._groups for message in group]
 
     def _append(self, turn: Turn) -> None:
-        results = [part for part in turn.parts if isinstance(part, Result)]
-        media = [part for result in results for part in result.parts if isinstance(part, Media)]
-        for result in results:
-            self._append_result(result)
-        parts = [*media, *(part for part in turn.parts if not isinstance(part, Result))]
+        parts: Sequence[Part] = turn.parts
+        if results := [part for part in parts if isinstance(part, Result)]:
+            media = [part for result in results for part in result.parts if isinstance(part, Media)]
+            for result in results:
+                self._append_result(result)
+            parts = [*media, *(part for part in parts if not isinstance(part, Result))]
         if parts or not results:
             is_developer = turn.role == "developer" and self._variant.takes_developer
             role = "system" if turn.role == "developer" and not is_developer else turn.role
@@ -319,7 +320,9 @@ class _Messages:
             return {}
         return {"name": turn.name} if turn.name else {}
 
-    def _content(self, parts: Iterable[Part]) -> str | list[_JSON]:
+    def _content(self, parts: Sequence[Part]) -> str | list[_JSON]:
+        if len(parts) == 1 and isinstance(text := parts[0], Text) and text.cache is None:
+            return text.text
         written = [one for part in parts if (one := self._part(part)) is not None]
         is_text = all(part.keys() == {"type", "text"} for part in written)
         if is_text and (len(written) <= 1 or not self._variant.has_text_parts):

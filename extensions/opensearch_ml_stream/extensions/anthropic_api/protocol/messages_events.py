@@ -40,6 +40,7 @@ class MessageEvents(ChunkFormat):
         self._model = model
         self._message_id = message_id
         self._has_begun = False
+        self._beginning = b""  # `message_start`, once it is ready
         self._has_reason = False  # a stop reason was passed as it was sent
         self._index = -1  # of the block that was begun last
         self._open = ""  # its type while it is open
@@ -47,6 +48,10 @@ class MessageEvents(ChunkFormat):
         self._arguments: list[str] = []  # what it has so far
         self._ended_calls: set[int] = set()
         self._waiting: list[Chunk | ToolCall] = []
+
+    def prepare(self) -> None:
+        """Make `message_start` ready."""
+        self._beginning = self._message_start()
 
     def chunks(self, chunks: Chunks) -> bytes:
         """Encode all chunks of one upstream read."""
@@ -167,6 +172,9 @@ class MessageEvents(ChunkFormat):
         if self._has_begun:
             return b""
         self._has_begun = True
+        return self._beginning or self._message_start()
+
+    def _message_start(self) -> bytes:
         message: dict[str, Any] = {
             "id": self._message_id,
             "type": "message",

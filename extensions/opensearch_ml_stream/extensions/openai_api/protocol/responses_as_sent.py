@@ -30,8 +30,12 @@ class ResponsesStream(WireFormat):
     content_type = CONTENT_TYPE
 
     def __init__(self, response: ResponseObject) -> None:
-        self._response = response
+        self._written = ResponsesEvents(response)
         self._format: WireFormat | None = None
+
+    def prepare(self) -> None:
+        """Make ready what a stream that is written here begins with."""
+        self._written.prepare()
 
     @property
     def heartbeat(self) -> bytes:
@@ -41,16 +45,16 @@ class ResponsesStream(WireFormat):
     def chunks(self, chunks: Chunks) -> bytes:
         """Encode all chunks of one upstream read."""
         if self._format is None:
-            self._format = SentEvents() if begins_as_sent(chunks) else ResponsesEvents(self._response)
+            self._format = SentEvents() if begins_as_sent(chunks) else self._written
         return self._format.chunks(chunks)
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the end."""
-        return (self._format or ResponsesEvents(self._response)).ending(ending, extra)
+        return (self._format or self._written).ending(ending, extra)
 
     def error(self, error: MLStreamError) -> bytes:
         """Encode the error."""
-        return (self._format or ResponsesEvents(self._response)).error(error)
+        return (self._format or self._written).error(error)
 
 
 class SentEvents(WireFormat):

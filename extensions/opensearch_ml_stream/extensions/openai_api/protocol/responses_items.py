@@ -92,9 +92,10 @@ class ResponseObject:
 
     def __init__(self, token: str, created_at: int, model: str, request: JSONObject) -> None:
         self.token = token
-        own = {"id": f"resp_{token}", "object": "response", "created_at": created_at, "model": model}
-        given = {name: request[name] for name in _DEFAULTS if request.get(name) is not None}
-        self._head = to_json({**own, **_DEFAULTS, **given, **_NOT_KEPT})[:-1]
+        self._created_at = created_at
+        self._model = model
+        self._request = request
+        self._known = b""  # encoded when it is needed first
 
     def begun(self) -> bytes:
         """Return the response of which nothing is known yet."""
@@ -117,7 +118,14 @@ class ResponseObject:
 
     def _object(self, status: bytes, output: bytes, members: Mapping[str, Any]) -> bytes:
         rest = orjson.dumps(members)[1:]
-        return b"".join([self._head, b',"status":"', status, b'","output":[', output, b"],", rest])
+        return b"".join([self._known or self._encode_known(), b',"status":"', status, b'","output":[', output, b"],", rest])
+
+    def _encode_known(self) -> bytes:
+        request = self._request
+        own = {"id": f"resp_{self.token}", "object": "response", "created_at": self._created_at, "model": self._model}
+        given = {name: request[name] for name in request if name in _DEFAULTS and request[name] is not None}
+        self._known = to_json({**own, **_DEFAULTS, **given, **_NOT_KEPT})[:-1]
+        return self._known
 
 
 def own_member(ending: Ending, extra: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,21 +40,27 @@ class StreamEvents(ChunkFormat):
         self._first_sent: dict[str, Any] | None = None  # of the provider's events, as they were sent, with a choice
         self._wants_usage = wants_usage
         self._has_begun = self._has_usage = False
+        self._beginning = b""  # once it is ready
         super().__init__(b"", b"")
+
+    def prepare(self) -> None:
+        """Make ready what the stream begins with, and the bytes around a text."""
+        self._beginning = self._begin()
+        self._frame_texts()
 
     def chunks(self, chunks: Chunks) -> bytes:
         """Encode all chunks of one upstream read; a comment where none of them is for the client."""
-        if isinstance(chunks, TextRun) and self._text_prefix:
+        if isinstance(chunks, TextRun) and self._has_begun and self._text_prefix:
             return chunks.wrap_each(self._opening, self._between, self._closing)
-        begin = b"" if self._has_begun or begins_as_sent(chunks) else self._begin()
+        begin = b"" if self._has_begun or begins_as_sent(chunks) else self._beginning or self._begin()
         self._has_begun = True
-        if isinstance(chunks, TextRun):
+        if isinstance(chunks, TextRun) and not self._text_prefix:
             self._frame_texts()
         return begin + super().chunks(chunks) or _NOTHING
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the end, as far as the provider's own events have not said it."""
-        events = [] if self._has_begun else [self._begin()]
+        events = [] if self._has_begun else [self._beginning or self._begin()]
         events += self._kept()
         if self._first_sent is None or ending.native_finish_reason is None:
             events.append(self._event([self._finish(ending.finish_reason)]))
