@@ -1,14 +1,17 @@
-"""Systems from PyPI, each in an environment of its own, and LiteLLM's proxy as one to measure.
+"""Systems from PyPI and npm, each in a folder of its own, and LiteLLM's proxy and Portkey's gateway as two to measure.
 
-`python -m bench peers` makes the environments. They lie in bench/.peers, or in the folder that BENCH_PEERS names.
+`python -m bench peers` installs them. They lie in bench/.peers, or in the folder that BENCH_PEERS names.
 """
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from bench.relays.processes import free_port, started
@@ -21,7 +24,17 @@ PACKAGES = {
     "smg": ["smg==1.13.0"],
     "tensorzero": ["tensorzero==2026.6.0"],
 }
-_COMMANDS = {"tensorzero": "python"}  # its gateway is a function of the package
+NPM_PACKAGES = {
+    "portkey": {
+        "dependencies": {"@portkey-ai/gateway": "1.15.2"},
+        # With a later one it answers 500 to all: it changes the headers of responses, which can no more be changed.
+        "overrides": {"@hono/node-server": "1.13.8"},
+    }
+}
+_COMMANDS = {
+    "tensorzero": "bin/python",  # its gateway is a function of the package
+    "portkey": "node_modules/@portkey-ai/gateway/build/start-server.js",
+}
 
 _LITELLM_CONFIG = """\
 model_list:
@@ -37,18 +50,26 @@ def environments() -> Path:
 
 def command_of(peer: str) -> Path:
     """The path of the peer's command, which exists only after `install`."""
-    return environments() / peer / "bin" / _COMMANDS.get(peer, peer)
+    return environments() / peer / _COMMANDS.get(peer, f"bin/{peer}")
 
 
 def install() -> None:
-    """Makes the environment of each peer that has none yet."""
-    for peer, packages in PACKAGES.items():
+    """Installs each peer that is not there yet; those from npm where Node.js is."""
+    for peer in (*PACKAGES, *NPM_PACKAGES):
+        folder = environments() / peer
         if command_of(peer).exists():
             sys.stdout.write(f"{peer} is there\n")
             continue
-        folder = environments() / peer
-        venv.create(folder, with_pip=True)
-        subprocess.run([folder / "bin" / "pip", "install", "--quiet", *packages], check=True)
+        if peer in PACKAGES:
+            venv.create(folder, with_pip=True)
+            subprocess.run([folder / "bin" / "pip", "install", "--quiet", *PACKAGES[peer]], check=True)
+        elif shutil.which("npm") is None:
+            sys.stdout.write(f"{peer} is left out: it needs Node.js with npm\n")
+            continue
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "package.json").write_text(json.dumps(NPM_PACKAGES[peer]))
+            subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, check=True)
         sys.stdout.write(f"{peer} installed\n")
 
 
@@ -68,3 +89,14 @@ def litellm(place: Place) -> Iterator[Target]:
     with started(command, place.cpus.relay, log, quiet, place.folder) as process:
         wait_for(f"http://127.0.0.1:{port}/health/liveliness", log, process)
         yield openai_target(port, process.pid)
+
+
+@contextmanager
+def portkey(place: Place) -> Iterator[Target]:
+    """Portkey's gateway, which is told of the provider by headers."""
+    port, log = free_port(), place.folder / "portkey.log"
+    command = ["node", str(command_of("portkey")), "--headless", f"--port={port}"]
+    with started(command, place.cpus.relay, log, folder=place.folder) as process:
+        wait_for(f"http://127.0.0.1:{port}/", log, process)
+        provider = f"x-portkey-provider: openai\r\nx-portkey-custom-host: http://127.0.0.1:{place.provider}/v1\r\n"
+        yield replace(openai_target(port, process.pid), headers=f"{provider}Authorization: Bearer none\r\n")

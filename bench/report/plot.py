@@ -23,6 +23,7 @@ NAMES = {
     "ml-commons": "ML Commons",
     "mlserver": "MLServer",
     "litellm": "LiteLLM",
+    "portkey": "Portkey",
     "direct": "no relay",
 }
 

@@ -17,6 +17,7 @@ TITLES = {
     "ml-commons": "ML Commons",
     "mlserver": "MLServer",
     "litellm": "LiteLLM proxy",
+    "portkey": "Portkey",
 }
 # How many chunks they pass on at once depends on how far the provider runs ahead: no bulk is compared with theirs.
 BYTE_RELAYS = ("nginx", "vllm-router", "smg")

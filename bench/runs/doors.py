@@ -4,7 +4,7 @@ Peers that speak OpenAI's API are measured beside, on the provider that speaks i
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import httpx
@@ -18,11 +18,15 @@ from bench.runs.scenarios import Scenario
 from bench.traffic.stream_forms import PADDED_PATH
 from bench.traffic.stream_plan import StreamPlan
 
-PEERS = ("tensorzero", "litellm")
+PEERS = ("tensorzero", "portkey", "litellm")
 
-_PACED = replace(scenarios.PACED, stream=StreamPlan(100, scenarios.TOKEN_SECONDS), connections=100, streams=100)
-_BULK = replace(scenarios.BULK, seconds=3)
-_SHORT = Scenario("request", StreamPlan(1), 16, seconds=2)  # a chunk a stream: what is left is the request
+_TURNS = 9  # of each way in a round, so that what disturbs the machine for a while hits all alike
+_WHOLE_TURNS = 3  # in which all loads are measured
+
+_PACED = replace(scenarios.PACED, stream=StreamPlan(50, scenarios.TOKEN_SECONDS), connections=100, streams=100)
+_BULK = replace(scenarios.BULK, seconds=1)
+_SHORT = Scenario("request", StreamPlan(1), 16, seconds=0.5)  # a chunk a stream: what is left is the request
+_LOADS = (scenarios.FIRST, _SHORT, _PACED, _BULK)
 _PREDICT = "_predict/stream"
 _MESSAGES = '"messages":[{"role":"user","content":"PROMPT"}]'
 _CHAT = '{"model":"%s","stream":true,' + _MESSAGES + "}"
@@ -43,18 +47,20 @@ _Runs = dict[tuple[str, str], list[Metrics]]  # by provider and way in
 def doors(rounds: int) -> Rows:
     """CPU of a chunk at a model's pace and in bulk, and of a stream of one chunk; time to the first chunk."""
     runs_of: _Runs = {}
-    with bench_place() as place:
-        for number in range(rounds):
-            say(f"round {number + 1} of {rounds}: doors")
-            with _sidecar(place) as ways:
-                for way, target in ways.items():
-                    runs_of.setdefault(way, []).append(_measure(place, target))
-            for name in PEERS:
-                if reason := missing(name):
-                    say(reason)
-                    continue
-                with SYSTEMS[name](place) as target:
-                    runs_of.setdefault(("OpenAI", name), []).append(_measure(place, target))
+    with bench_place() as place, ExitStack() as running:
+        ways = running.enter_context(_sidecar(place))
+        for name in PEERS:
+            if reason := missing(name):
+                say(reason)
+            else:
+                ways["OpenAI", name] = running.enter_context(SYSTEMS[name](place))
+        for target in ways.values():
+            warm_up(target)
+        for turn in range(rounds * _TURNS):
+            say(f"turn {turn + 1} of {rounds * _TURNS}: doors")
+            loads = _LOADS if turn % _TURNS < _WHOLE_TURNS else _LOADS[:2]
+            for way, target in ways.items():
+                runs_of.setdefault(way, []).append(_measure(place, target, loads))
     return compared({way: medians(runs) for way, runs in runs_of.items()})
 
 
@@ -68,20 +74,11 @@ def compared(figures: Mapping[tuple[str, str], Metrics]) -> Rows:
     return rows
 
 
-def _measure(place: Place, target: Target) -> Metrics:
-    warm_up(target)
-    first, short, paced, bulk = (
-        measure(target, load, place.provider) for load in (scenarios.FIRST, _SHORT, _PACED, _BULK)
-    )
-    return {
-        "first_ms": first["first_ms_p50"],
-        **{f"{load}_us": of["cpu_seconds"] * 1e6 / of["chunks"] for load, of in _named(short, paced, bulk)},
-        "errors": sum(of["errors"] for of in (first, short, paced, bulk)),
-    }
-
-
-def _named(*figures: Metrics) -> Sequence[tuple[str, Metrics]]:
-    return list(zip(("request", "paced", "bulk"), figures, strict=True))
+def _measure(place: Place, target: Target, loads: Sequence[Scenario]) -> Metrics:
+    of = {load.name: measure(target, load, place.provider) for load in loads}
+    costs = {f"{name}_us": figures["cpu_seconds"] * 1e6 / figures["chunks"] for name, figures in of.items()}
+    del costs["first_us"]
+    return {"first_ms": of["first"]["first_ms_p50"], **costs, "errors": sum(each["errors"] for each in of.values())}
 
 
 @contextmanager

@@ -29,6 +29,7 @@ SYSTEMS: Mapping[str, System] = {
     "tensorzero": routers.tensorzero,
     "mlserver": runtime_systems.mlserver,
     "litellm": peers.litellm,
+    "portkey": peers.portkey,
 }
 
 Results = dict[str, dict[str, Metrics]]  # by system, by scenario
@@ -41,7 +42,7 @@ def missing(name: str) -> str:
         return "nginx is left out: install it from the system's packages (Debian: nginx-light)"
     if name == "ml-commons" and not ml_commons.is_named():
         return "ml-commons is left out: ML_COMMONS_PLUGIN names its plugin (see scripts/opensearch.sh)"
-    if name in peers.PACKAGES and not peers.command_of(name).exists():
+    if name in (*peers.PACKAGES, *peers.NPM_PACKAGES) and not peers.command_of(name).exists():
         return f"{name} is left out: `python -m bench peers` installs it"
     return ""
 

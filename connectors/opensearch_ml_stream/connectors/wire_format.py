@@ -22,7 +22,7 @@ class WireFormat(ABC):
 
     content_type: str
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 - most have nothing to make ready
         """Make ready what the stream begins with, as far as that is known before the provider has answered.
 
         A stream is the same without it: it is called while nothing else can be done for a stream but to wait.

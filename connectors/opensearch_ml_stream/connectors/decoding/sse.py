@@ -33,9 +33,12 @@ class SSEFraming:
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that end within `data`."""
-        if data[-2:] == b"\n\n" and self._is_between_events() and (whole := _whole_events(data)) is not None:
+        if self._is_between_events() and (whole := _whole_events(data)) is not None:
             self._started = True
             return whole
+        return self._feed_lines(data)
+
+    def _feed_lines(self, data: bytes) -> list[Event]:
         if self._skip_lf and data:
             self._skip_lf = False
             if data[:1] == b"\n":
@@ -100,7 +103,7 @@ def _whole_events(data: bytes) -> list[Event] | None:
 
     So nearly all providers send all events. None for any other read.
     """
-    if b"\r" in data:
+    if data[-2:] != b"\n\n" or b"\r" in data:
         return None
     events: list[Event] = []
     for event in data[:-2].split(b"\n\n"):

@@ -138,7 +138,9 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
     total_tokens = event_fields.count(usage.get("total_tokens"))
     reasoning_tokens = event_fields.count(completion.get("reasoning_tokens"))
     cached_tokens = prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens", usage.get("cached_tokens")))
-    if reasoning_tokens is not None and total_tokens == event_fields.total(input_tokens, output_tokens, reasoning_tokens):
+    if reasoning_tokens is not None and total_tokens == event_fields.total(
+        input_tokens, output_tokens, reasoning_tokens
+    ):
         output_tokens = event_fields.total(output_tokens, reasoning_tokens)
     return Usage(
         input_tokens=input_tokens,

@@ -37,11 +37,11 @@ from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import
 _Message = dict[str, Any]
 _JSON = dict[str, Any]
 
-_SAME_OPTIONS = (
+_SAME_OPTIONS = frozenset({
     "temperature", "top_p", "top_k", "min_p", "stop", "seed", "presence_penalty", "frequency_penalty", "logit_bias",
     "logprobs", "top_logprobs", "n", "reasoning_effort", "verbosity", "user", "metadata", "service_tier", "modalities",
     "audio",
-)  # fmt: skip
+})  # fmt: skip
 
 # What is said of a member of a request is said by the name of the neutral form (`Conversation.member`).
 _NEUTRAL = {"max_completion_tokens": "max_tokens", "response_format": "answer_format"}
@@ -189,7 +189,7 @@ def _fit(variant: Variant, body: _JSON, refuse: Refuse) -> _JSON:
 
 
 def _write_options(variant: Variant, options: JSONObject) -> _JSON:
-    body = {name: options[name] for name in _SAME_OPTIONS if name in options}
+    body = {name: value for name, value in options.items() if name in _SAME_OPTIONS}
     if "max_tokens" in options:
         body[variant.max_tokens] = options["max_tokens"]
     if "reasoning_tokens" in options and "reasoning_effort" not in options:

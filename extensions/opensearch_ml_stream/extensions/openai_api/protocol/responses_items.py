@@ -118,7 +118,9 @@ class ResponseObject:
 
     def _object(self, status: bytes, output: bytes, members: Mapping[str, Any]) -> bytes:
         rest = orjson.dumps(members)[1:]
-        return b"".join([self._known or self._encode_known(), b',"status":"', status, b'","output":[', output, b"],", rest])
+        return b"".join(
+            [self._known or self._encode_known(), b',"status":"', status, b'","output":[', output, b"],", rest]
+        )
 
     def _encode_known(self) -> bytes:
         request = self._request
