@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -112,8 +113,8 @@ class Metrics:
         )  # fmt: skip
         self._collectors: list[Collector] = []
         self._labelled: dict[tuple[object, ...], Any] = {}  # as many as the registry has
-        for name in (_OPEN, _WAITING):
-            self._change(name, 0)
+        for name in self._values:
+            self._show(name, 0)
 
     def prediction_ended(self, model_id: str, outcome: Ending | Exception) -> None:
         """Count one prediction that was not streamed, and why it failed if it did."""
@@ -225,7 +226,8 @@ class Metrics:
 
     def _change(self, name: str, by: int) -> None:
         self._values[name] += by
-        self._show(name, self._values[name])
+        if self._files is not None:  # else it is looked at when it is shown
+            self._show(name, self._values[name])
 
     def _show(self, name: str, value: float) -> None:
         gauge = self._gauges.get(name)
@@ -234,6 +236,9 @@ class Metrics:
                 return
             text, mode = _GAUGES[name]
             gauge = self._gauges[name] = Gauge(name, text, registry=self._registry, multiprocess_mode=mode)
+            if self._files is None and name in self._values:
+                gauge.set_function(partial(self._values.__getitem__, name))
+                return
         gauge.set(value)
 
     def _has_room(self) -> bool:

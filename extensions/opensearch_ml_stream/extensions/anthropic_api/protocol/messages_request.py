@@ -59,7 +59,7 @@ def read_counted_conversation(body: JSONObject) -> Conversation:
     """Return the conversation of which the tokens are to be counted: its answer has no limit."""
     members, unknown = Members(body), dict[str, Any]()
     turns = _turns(members, ContentBlocks(unknown), unknown)
-    options = {"max_tokens": members.integer("max_tokens")}
+    options: dict[str, Any] = {"max_tokens": members.integer("max_tokens")}
     if members.has_any(_SAMPLING):
         options |= _sampling(members, unknown)
     choice = parallel = answer_format = None

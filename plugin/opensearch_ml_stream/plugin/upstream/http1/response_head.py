@@ -1,5 +1,6 @@
 """Parses response heads: status, headers and how the body ends. httptools does it, as strictly as node.js."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, ChunkedBody,
 
 MAX_HEAD_BYTES = 64 * 1024  # interim responses included; node and nginx stop at 16 and 32 KiB
 _BLANK_LINE = b"\r\n\r\n"
+_FIELDS = re.compile(r"([^:\r\n]+):[ \t]*([^\r\n]*)").findall
 _NO_CALLBACKS = object()  # llhttp checks a head; its fields are split here, which costs less than a call for each
 
 
@@ -78,10 +80,10 @@ def parse_head(raw: bytes) -> Head:
     status = parser.get_status_code()
     if status == 101 or status < 100:
         raise MalformedHead(f"status {status} was not asked for")
-    headers: dict[str, str] = {}
     fields = _header_fields(raw)
-    for name, value in fields:
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    headers = dict(fields)
+    if len(headers) < len(fields):
+        headers = _joined(fields)
     return Head(status, headers, _keeps_alive(headers.get("connection", ""), parser), fields)
 
 
@@ -99,10 +101,16 @@ def body_of(head: Head, method: str = "GET") -> Body:
 
 
 def _header_fields(raw: bytes) -> list[tuple[str, str]]:
-    # llhttp lets no line pass but `name: value`
-    lines = raw.decode("latin-1").strip("\r\n").split("\r\n")[1:]
-    pairs = [line.partition(":") for line in lines]
-    return [(name.lower(), value.lstrip(" \t")) for name, _, value in pairs]
+    # llhttp lets no line pass but `name: value` behind the status line
+    text = raw.decode("latin-1").lstrip("\r\n")
+    return [(name.lower(), value) for name, value in _FIELDS(text, text.index("\n") + 1)]
+
+
+def _joined(fields: list[tuple[str, str]]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in fields:
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 def _keeps_alive(connection: str, parser: httptools.HttpResponseParser) -> bool:
