@@ -14,6 +14,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.completions_events impo
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent import ResponsesStream
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
+from tests.counted_work import steps
 
 ENVELOPE = Envelope("chatcmpl-1f", 1700000000, "m")
 FORMATS: dict[str, Callable[[], WireFormat]] = {
@@ -50,3 +51,10 @@ def test_a_prepared_stream_is_the_same(
     prepared = new()
     prepared.prepare()
     assert whole(prepared, reads, end) == whole(new(), reads, end)
+
+
+@pytest.mark.parametrize("name", ["chat", "responses", "messages"])
+def test_a_first_text_costs_less_where_its_stream_is_prepared(name: str) -> None:
+    prepared, other = FORMATS[name](), FORMATS[name]()
+    prepared.prepare()
+    assert steps(lambda: prepared.chunks([Chunk("Hel")])) < steps(lambda: other.chunks([Chunk("Hel")]))

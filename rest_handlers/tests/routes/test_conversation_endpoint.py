@@ -1,5 +1,6 @@
 """Conversations of a client API: who may ask, what is read, and how an answer is sent."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,11 +10,17 @@ import orjson
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.conversation import Conversation
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
-from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Unauthorized, UpstreamError
+from opensearch_ml_stream.connectors.errors import (
+    InvalidRequest,
+    MLStreamError,
+    NotFound,
+    Unauthorized,
+    UpstreamError,
+)
 from opensearch_ml_stream.connectors.wire_format import SSE, WireFormat
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -27,6 +34,31 @@ END = Ending("stop")
 PATH = "/api/talk"
 
 
+class Wire(WireFormat):
+    """SSE that tells whether it was prepared when the first chunks came."""
+
+    content_type = SSE.content_type
+    is_prepared = False
+    was_prepared = False
+
+    @property
+    def heartbeat(self) -> bytes:
+        return SSE.heartbeat
+
+    def prepare(self) -> None:
+        self.is_prepared = True
+
+    def chunks(self, chunks: Chunks) -> bytes:
+        self.was_prepared = self.is_prepared
+        return SSE.chunks(chunks)
+
+    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
+        return SSE.ending(ending, extra)
+
+    def error(self, error: MLStreamError) -> bytes:
+        return SSE.error(error)
+
+
 @dataclass(frozen=True)
 class Talk:
     """What a client of a small API asks for."""
@@ -34,19 +66,24 @@ class Talk:
     model: str
     is_stream: bool
     request: ClientRequest
+    format: Wire
 
     def wire(self) -> WireFormat:
-        return SSE
+        return self.format
 
     def whole(self, answer: WholeAnswer) -> bytes:
         return orjson.dumps({"said": answer.chunk.text})
 
 
 class TalkDoor:
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
     def read(self, body: dict[str, Any]) -> Talk:
         if "say" not in body:
             raise InvalidRequest("[say] is missing")
-        return Talk(body["model"], body.get("stream", False), ClientRequest("talk", body, lambda _: Conversation(())))
+        request = ClientRequest("talk", body, lambda _: Conversation(()))
+        return Talk(body["model"], body.get("stream", False), request, self._wire)
 
 
 @dataclass
@@ -55,6 +92,8 @@ class ScriptedConversations:
 
     steps: tuple[Step, ...] = ()
     error: Exception | None = None
+    translates: bool = False
+    wire: Wire = field(default_factory=Wire)
     asked: list[tuple[str, Caller, str, object]] = field(default_factory=list)
 
     @asynccontextmanager
@@ -62,6 +101,9 @@ class ScriptedConversations:
         self.asked.append(("stream", caller, name, request.body["say"]))
         if self.error is not None:
             raise self.error
+        if self.translates:
+            assert request.conversation == Conversation(())
+        await asyncio.sleep(0)  # for the provider
         yield ScriptedStream(self.steps)
 
     async def whole(self, caller: Caller, name: str, request: ClientRequest) -> WholeAnswer:
@@ -84,7 +126,9 @@ async def ask(
     headers: dict[str, str] | None = None,
     method: str = "POST",
 ) -> Exchange:
-    endpoint = ConversationEndpoint(TalkDoor(), conversations, InFlightResponses(LIMITS), gate or RecordingGate())
+    endpoint = ConversationEndpoint(
+        TalkDoor(conversations.wire), conversations, InFlightResponses(LIMITS), gate or RecordingGate()
+    )
     return await send_request(AtPaths({PATH: endpoint}, elsewhere), method, path, body, headers)
 
 
@@ -94,6 +138,13 @@ async def test_an_answer_is_streamed_in_the_format_of_the_client() -> None:
     assert (exchange.status, exchange.headers["content-type"]) == (200, "text/event-stream")
     assert exchange.parts == [SSE.chunks(text("For", "ty")), SSE.ending(END, {})]
     assert conversations.asked == [("stream", CALLER, "m", "Why?")]
+
+
+@pytest.mark.parametrize("translates", [True, False])
+async def test_a_translated_stream_is_prepared_while_its_provider_is_awaited(translates: bool) -> None:
+    conversations = ScriptedConversations((text("For"), END), translates=translates)
+    await ask(conversations, {"model": "m", "say": "Why?", "stream": True})
+    assert conversations.wire.was_prepared is translates
 
 
 async def test_an_answer_in_one_piece_is_the_body_that_the_client_api_has() -> None:

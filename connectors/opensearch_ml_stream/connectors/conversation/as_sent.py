@@ -17,7 +17,6 @@ from opensearch_ml_stream.connectors.event import Event
 Redact = Callable[[bytes], bytes]
 """Returns what a provider sent without credentials: the very same bytes if there are none."""
 
-_NOTHING = Chunk()
 _CANNOT_BE_SHOWN = "The provider sent an event that cannot be shown without a credential in it"
 
 
@@ -50,11 +49,14 @@ class AsSent:
         own: list[Chunk] = []
         outcome = self._read(event, own)
         sent = self._choose(event, own, outcome)
-        if sent is not None:
-            said = as_one(own) if len(own) > 1 else own[0] if own else _NOTHING
+        is_sent_alone = sent is not None and not own
+        if is_sent_alone:
+            own = [Chunk("", "", (), (), "", sent)]
+        elif sent is not None:
+            said = own[0] if len(own) == 1 else as_one(own)
             own = [Chunk(*said[:-1], sent)]
         if self._begins:
-            if sent is not None and said is _NOTHING and outcome is None and not self._first:
+            if is_sent_alone and outcome is None and not self._first:
                 self._first = own
                 return None
             self._begins = False

@@ -21,6 +21,9 @@ from opensearch_ml_stream.extensions.anthropic_api.protocol.errors import error_
 from opensearch_ml_stream.extensions.anthropic_api.protocol.ids import tool_id
 
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+_BLOCK_START = (
+    b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":{"type":"%b",%b}}\n\n'
+)
 _NOTHING_TO_SAY = b":\n\n"  # a comment
 _SAID_BY_THE_OUTCOME = frozenset({"message_stop", "error"})
 
@@ -139,10 +142,10 @@ class MessageEvents(ChunkFormat):
         return self._start_text() + self._text_prefix + orjson.dumps(text) + self._text_suffix
 
     def _start_text(self) -> bytes:
-        return b"" if self._open == "text" else self._start("text", {"text": ""})
+        return b"" if self._open == "text" else self._start("text", b'"text":""')
 
     def _start_thinking(self) -> bytes:
-        return b"" if self._open == "thinking" else self._start("thinking", {"thinking": "", "signature": ""})
+        return b"" if self._open == "thinking" else self._start("thinking", b'"thinking":"","signature":""')
 
     def _reasoning(self, text: str) -> bytes:
         if not text:
@@ -158,7 +161,7 @@ class MessageEvents(ChunkFormat):
 
     def _start_call(self, call: ToolCall) -> bytes:
         id = call.id or tool_id(self._message_id, call.index)
-        start = self._start("tool_use", {"id": id, "name": call.name or "", "input": {}})
+        start = self._start("tool_use", orjson.dumps({"id": id, "name": call.name or "", "input": {}})[1:-1])
         self._call, self._arguments = call.index, []
         return start
 
@@ -187,12 +190,11 @@ class MessageEvents(ChunkFormat):
         }
         return _event("message_start", {"message": message})
 
-    def _start(self, kind: str, members: dict[str, Any]) -> bytes:
+    def _start(self, kind: str, members: bytes) -> bytes:
         """Open a block, after the one before it; a `ping` follows the first, as it does in Anthropic's streams."""
         before = self._begin() + self._close()
         self._opened(self._index + 1, kind)
-        block = {"type": kind, **members}
-        start = _event("content_block_start", {"index": self._index, "content_block": block})
+        start = _BLOCK_START % (self._index, kind.encode(), members)
         return before + start + (_PING if self._index == 0 else b"")
 
     def _opened(self, index: int, kind: str) -> None:

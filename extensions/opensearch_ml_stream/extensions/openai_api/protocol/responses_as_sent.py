@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, begins_as_sent, to_chunk_list
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, begins_as_sent, to_chunk_list
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.wire_format import WireFormat
@@ -30,12 +30,14 @@ class ResponsesStream(WireFormat):
     content_type = CONTENT_TYPE
 
     def __init__(self, response: ResponseObject) -> None:
-        self._written = ResponsesEvents(response)
+        self._response = response
+        self._ready: tuple[ResponsesEvents, bytes] | None = None  # for a stream of text: its format, its first events
         self._format: WireFormat | None = None
 
     def prepare(self) -> None:
-        """Make ready what a stream that is written here begins with."""
-        self._written.prepare()
+        """Make ready what a stream of text that is written here begins with."""
+        events = ResponsesEvents(self._response)
+        self._ready = events, events.begin_text()
 
     @property
     def heartbeat(self) -> bytes:
@@ -45,16 +47,26 @@ class ResponsesStream(WireFormat):
     def chunks(self, chunks: Chunks) -> bytes:
         """Encode all chunks of one upstream read."""
         if self._format is None:
-            self._format = SentEvents() if begins_as_sent(chunks) else self._written
+            return self._begin(chunks)
         return self._format.chunks(chunks)
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the end."""
-        return (self._format or self._written).ending(ending, extra)
+        return (self._format or ResponsesEvents(self._response)).ending(ending, extra)
 
     def error(self, error: MLStreamError) -> bytes:
         """Encode the error."""
-        return (self._format or self._written).error(error)
+        return (self._format or ResponsesEvents(self._response)).error(error)
+
+    def _begin(self, first: Chunks) -> bytes:
+        begun = b""
+        if begins_as_sent(first):
+            self._format = SentEvents()
+        elif self._ready is not None and _begin_with_text(first):
+            self._format, begun = self._ready
+        else:
+            self._format = ResponsesEvents(self._response)
+        return begun + self._format.chunks(first)
 
 
 class SentEvents(WireFormat):
@@ -133,6 +145,12 @@ class SentEvents(WireFormat):
         """Return the response as it began, with these members."""
         begun = self._first.payload["response"] if self._first is not None else {}
         return orjson.dumps({**begun, **members})
+
+
+def _begin_with_text(chunks: Chunks) -> bool:
+    if isinstance(chunks, TextRun):
+        return True
+    return isinstance(chunks, list) and chunks[0].text != "" and chunks[0] == Chunk(chunks[0].text)
 
 
 def _type_of(sent: Event) -> str:

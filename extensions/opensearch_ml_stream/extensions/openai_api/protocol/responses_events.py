@@ -77,16 +77,15 @@ class ResponsesEvents(WireFormat):
     def __init__(self, response: ResponseObject, max_bytes: int = MAX_EVENT_BYTES) -> None:
         self._response = response
         self._room = max_bytes
-        self._beginning = b""  # the first two events, while they are ready and not sent
         self._number = 0  # of the next event
         self._items: list[bytes] = []  # by their index; those that are not done are empty
         self._open: _Text | None = None
         self._calls: dict[int, _Call] = {}
         self._is_over = False
 
-    def prepare(self) -> None:
-        """Make the first two events ready."""
-        self._beginning = self._begin()
+    def begin_text(self) -> bytes:
+        """Encode the events before a first text, for a stream that begins with one."""
+        return self._in_text(is_message=True)[0]
 
     @property
     def heartbeat(self) -> bytes:
@@ -206,9 +205,8 @@ class ResponsesEvents(WireFormat):
 
     def _begin(self) -> bytes:
         """Encode the first two events, unless they have been sent."""
-        beginning, self._beginning = self._beginning, b""
         if self._number:
-            return beginning
+            return b""
         begun = self._response.begun()
         return self._of_response("response.created", begun) + self._of_response("response.in_progress", begun)
 
