@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from weakref import ref
 
 import httpx
 import pytest
@@ -317,3 +318,15 @@ def test_an_event_that_has_lines_is_sent_whole() -> None:
     wire = ResponsesStream(response_object())
     data = wire.chunks([Chunk(event=Event("", b'{"response":{"id":"r"},\n"type":"response.created"}'))])
     assert data == b'event: response.created\ndata: {"response":{"id":"r"},\ndata: "type":"response.created"}\n\n'
+
+
+class Input(list[Any]):
+    """An input that a weak reference may point to."""
+
+
+def test_a_stream_that_waits_holds_nothing_of_its_input() -> None:
+    given = {"input": Input(), "temperature": 0.5}
+    sent, wire = ref(given["input"]), ResponsesStream(response_object(**given))
+    del given
+    assert sent() is None
+    assert events(wire.chunks(TextRun(b"Hello")))[0]["response"]["temperature"] == 0.5

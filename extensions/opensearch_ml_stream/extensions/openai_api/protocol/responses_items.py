@@ -92,10 +92,11 @@ class ResponseObject:
 
     def __init__(self, token: str, created_at: int, model: str, request: JSONObject) -> None:
         self.token = token
-        self._created_at = created_at
-        self._model = model
-        self._request = request
-        self._known = b""  # encoded when it is needed first
+        # Not the request itself, which holds the conversation.
+        given = {name: request[name] for name in request if name in _DEFAULTS and request[name] is not None}
+        own = {"id": f"resp_{token}", "object": "response", "created_at": created_at, "model": model}
+        self._known = {**own, **_DEFAULTS, **given, **_NOT_KEPT}
+        self._head = b""  # these members, encoded when they are needed first
 
     def begun(self) -> bytes:
         """Return the response of which nothing is known yet."""
@@ -118,16 +119,10 @@ class ResponseObject:
 
     def _object(self, status: bytes, output: bytes, members: Mapping[str, Any]) -> bytes:
         rest = orjson.dumps(members)[1:]
-        return b"".join(
-            [self._known or self._encode_known(), b',"status":"', status, b'","output":[', output, b"],", rest]
-        )
-
-    def _encode_known(self) -> bytes:
-        request = self._request
-        own = {"id": f"resp_{self.token}", "object": "response", "created_at": self._created_at, "model": self._model}
-        given = {name: request[name] for name in request if name in _DEFAULTS and request[name] is not None}
-        self._known = to_json({**own, **_DEFAULTS, **given, **_NOT_KEPT})[:-1]
-        return self._known
+        if not self._head:
+            self._head = to_json(self._known)[:-1]
+            self._known = {}
+        return b"".join([self._head, b',"status":"', status, b'","output":[', output, b"],", rest])
 
 
 def own_member(ending: Ending, extra: Mapping[str, Any]) -> dict[str, Any]:
