@@ -79,7 +79,7 @@ class ClientRequest:
     body: JSONObject
     read: Callable[[JSONObject], Conversation]
     wants_usage: bool = True
-    _conversation: Conversation | None = None
+    _conversation: Conversation | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def is_translated(self) -> bool:
