@@ -97,7 +97,7 @@ def test_no_request_sets_another_value_than_the_connectors(
 def test_a_request_names_the_model_in_path_and_query(name: str) -> None:
     url = f"https://h/models/${{parameters.{name}}}/x?deployment=${{parameters.{name}}}"
     request = render(url, {name: "m"}, {name: "org/n:1@2?x"})
-    assert request.url == "https://h/models/org/n:1@2%3Fx/x?deployment=org/n:1@2%3Fx"
+    assert request.url == "https://h/models/org%2Fn:1@2%3Fx/x?deployment=org%2Fn:1@2%3Fx"
 
 
 @pytest.mark.parametrize(

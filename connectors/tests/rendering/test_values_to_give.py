@@ -1,4 +1,4 @@
-"""Values that a connector leaves to its user: which count, and what a call says of them."""
+"""Values that a connector leaves to its user, and placeholders that nothing fills: which count, what a call says."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -106,3 +106,69 @@ def test_a_request_is_not_signed_with_a_key_that_is_not_filled_in(name: str) -> 
     credential = {"access_key": "A", "secret_key": "S", name: "<PLEASE ADD YOUR KEY>"}
     with pytest.raises(InvalidRequest, match=rf"credential \[{name}\] is not filled in"):
         sign(request, credential, "us-east-1", "bedrock", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+CREDENTIALS = "credentials are filled into an action's headers, as ${credential.k}, and nowhere else"
+
+
+@pytest.mark.parametrize(
+    ("action", "parameters", "where", "advice"),
+    [
+        ({"headers": {"A": "Bearer ${credentials.k}"}}, {}, "header 'A'", "write ${credential.k}"),
+        ({"headers": {"A": "Bearer ${Credential.k}"}}, {}, "header 'A'", "write ${credential.k}"),
+        ({"headers": {"A": "${credential.k} ${ credential.k }"}}, {}, "header 'A'", "write ${credential.k}"),
+        ({"headers": {"A": "${parameter.x}"}}, {}, "header 'A'", "write ${parameters.x}"),
+        ({"url": "https://h/v1?key=${credential.k}"}, {}, "url", CREDENTIALS),
+        ({"url": "https://h/${model}"}, {}, "url", "a parameter is written ${parameters.model}"),
+        ({"request_body": '{"k":"${credential.k}"}'}, {}, "request_body", CREDENTIALS),
+        ({"request_body": '{"p":"${ parameters.p }"}'}, {}, "request_body", "write ${parameters.p}"),
+        ({"request_body": '{"p":"${parameters.p:none}"}'}, {}, "request_body", "write ${parameters.p}"),
+        ({"request_body": '{"p":"${parameters.p }"}'}, {}, "request_body", "write ${parameters.p}"),
+        ({"request_body": '{"t":${t}}'}, {}, "request_body", "a parameter is written ${parameters.t}"),
+        ({"headers": {"A": "${parameters.t}"}}, {"t": "Bearer ${credential.k}"}, "parameter [t]", CREDENTIALS),
+        ({"request_body": None}, {"http_body": '{"k":"${parameter.k}"}'}, "request_body", "write ${parameters.k}"),
+    ],
+)  # fmt: skip
+def test_a_placeholder_that_nothing_fills_is_named_at_creation_and_refused_when_called(
+    action: dict[str, Any], parameters: dict[str, str], where: str, advice: str
+) -> None:
+    given = {"url": "https://h.example", "request_body": "{}", "headers": {}, **action}
+    left = document(parameters=parameters, actions=[{"action_type": "predict", "method": "POST", **given}])
+    (warning,) = left_in_connector(left)
+    assert warning.startswith(f"[actions.0]: {where} has the placeholder ${{") and warning.endswith(f": {advice}")
+    compiled = CompiledAction.compile(
+        Action("PREDICT", "POST", **given), ConnectorParameters.compile(parameters), {"k": "secret"}
+    )
+    with pytest.raises(InvalidRequest) as refused:
+        compiled.render({"p": "x"})
+    assert refused.value.reason == f"The connector's {warning.removeprefix('[actions.0]: ')}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "costs ${5}",
+        "${parameters.p:-${parameters.q}}",
+        "$${parameters.p}",
+        "${ a + b }",
+        "echo $HOME",
+        "${parameters.p}",
+    ],
+)
+def test_what_is_no_placeholder_of_another_form_is_left_alone(text: str) -> None:
+    action = {
+        "action_type": "predict",
+        "method": "POST",
+        "url": "https://h.example",
+        "request_body": f'{{"p":"{text}"}}',
+    }
+    assert list(left_in_connector(document(parameters={}, actions=[action]))) == []
+
+
+def test_a_prompt_may_hold_names_in_braces() -> None:
+    parameters = {"endpoint": "h.example", "system": "Say ${HOME} as ${x}"}
+    action = {
+        "action_type": "predict", "method": "POST", "url": "https://${parameters.endpoint}",
+        "request_body": '{"system":"${parameters.system}"}',
+    }  # fmt: skip
+    assert list(left_in_connector(document(parameters=parameters, actions=[action]))) == []

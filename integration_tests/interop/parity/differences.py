@@ -152,6 +152,7 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
         "inline connector: *credential", "template: a header without its parameter",
         "template: a header without its credential",
     ),
+    "A placeholder that nothing fills is never sent": ("template: a credential in the body",),
     "A provider's fault is 424, its refusal 400, its limit 429": (
         "provider says *", "provider responds with text", "provider responds with nothing", "provider is not there",
         "response_filter without a match", "response_filter $.absent", "response_filter $.e[[]0]",

@@ -23,10 +23,12 @@ from opensearch_ml_stream.connectors.rendering.template import (
 )
 from opensearch_ml_stream.connectors.rendering.url import CONTROL, check_characters, check_url, render_url
 from opensearch_ml_stream.connectors.rendering.values_to_give import (
+    CREDENTIAL,
     check_url_is_given,
     is_to_be_given,
     left_in_header,
     not_given,
+    unknown_placeholders,
 )
 from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming
 from opensearch_ml_stream.connectors.syntax import jsontext
@@ -36,7 +38,6 @@ MAX_HEADER_BYTES = 8192  # of name and value together, the limit of ML Commons 3
 MAX_JSON_LINES = 50_000  # of a request body
 MAX_KEPT_WAYS = 16  # of streaming one action: callers may send any `_llm_interface`
 
-_CREDENTIAL = re.compile(r"\$\{credential\.([^\s{}]+)\}")
 _CHARSET = "charset"
 _METHODS = ("POST", "GET", "PUT", "DELETE")
 
@@ -84,6 +85,7 @@ class CompiledAction:
     has_credential: bool
     known: KnownProviders
     not_given: str | None  # what a header leaves to be given
+    unknown_placeholder: str | None  # where a placeholder stands that nothing fills, and which
 
     @classmethod
     def compile(
@@ -111,6 +113,7 @@ class CompiledAction:
             has_credential=bool(credential),
             known=known,
             not_given=_not_given_in(headers, credential),
+            unknown_placeholder=_unknown_placeholder(action, parameters.values),
         )
 
     def scope(self, request: Mapping[str, str]) -> Parameters:
@@ -155,7 +158,7 @@ class CompiledAction:
         header or body that cannot be sent.
         """
         scope = self.scope(request)
-        self._check_method()
+        self._check_sendable()
         way = None if stream is None else self._ways.get(id(stream)) or self._new_way(stream)
         head = self._head(scope)
         body = self._render_body(scope, way)
@@ -171,7 +174,7 @@ class CompiledAction:
         URL, headers and charset are the connector's own, and its edits are made. Then streaming is turned on as
         `stream` says; without it the body asks for none, whatever the template has. InvalidRequest as from `render`.
         """
-        self._check_method()
+        self._check_sendable()
         head = self._own_head or self._head(self.scope({}))
         if self.may_edit_body:
             edited = edit_body(self.action, self.parameters.values, {}, to_json(body).decode())
@@ -188,9 +191,11 @@ class CompiledAction:
             data = _encode(data.decode(), head.charset)
         return ProviderRequest(self.action.method, head.url, head.headers, data, head.charset)
 
-    def _check_method(self) -> None:
+    def _check_sendable(self) -> None:
         if self.action.method not in _METHODS:
             raise InvalidRequest(f"unsupported http method [{self.action.method}]")
+        if self.unknown_placeholder is not None:
+            raise InvalidRequest(self.unknown_placeholder)
 
     def _head(self, scope: Parameters) -> _Head:
         head = self._own_head if self._head_names.isdisjoint(scope.request) else None
@@ -294,14 +299,20 @@ def _header_template(name: str, value: str, credential: Mapping[str, str]) -> Te
             raise InvalidRequest(f"Header '{name}' needs the credential [{match[1]}], which the connector lacks")
         return credential[match[1]]
 
-    return Template.compile(value, json=False).map_literals(lambda literal: _CREDENTIAL.sub(fill, literal))
+    return Template.compile(value, json=False).map_literals(lambda literal: CREDENTIAL.sub(fill, literal))
+
+
+def _unknown_placeholder(action: Action, parameters: Mapping[str, str]) -> str | None:
+    for place, what in unknown_placeholders(action.url, action.headers, action.request_body, parameters):
+        return f"The connector's {place} has {what}"
+    return None
 
 
 def _not_given_in(headers: Mapping[str, str], credential: Mapping[str, str]) -> str | None:
     for name, value in headers.items():
         if left := left_in_header(value):
             return f"header '{name}' ({left})"
-        for key in _CREDENTIAL.findall(value):
+        for key in CREDENTIAL.findall(value):
             if is_to_be_given(credential[key]):
                 return f"credential [{key}]"
     return None

@@ -12,6 +12,9 @@ from opensearch_ml_stream.connectors.rendering.template import Parameters, Templ
 
 CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
+# The path of one of Bedrock's models ends in one of these, some with more behind it.
+_BEDROCK_CALLS = ("invoke", "converse", "count-tokens")
+_QUERY = re.compile(r"[?#]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -25,12 +28,33 @@ class Origin(NamedTuple):
 
 
 def render_url(template: Template, parameters: Parameters) -> str:
-    """Return the URL with the request's values percent-encoded, so that none can change its path or query."""
-    encoded = Parameters(parameters.connector, _PercentEncoded(parameters.request), parameters.stand_in)
-    url = template.render_text(encoded)
+    """Return the URL with the request's values percent-encoded, so that none can change its path or query.
+
+    A value that fills one segment of the path, with others behind it, stays one: its slashes are encoded too. At the
+    end of a path it may be several, as the names of Workers AI's models are.
+    """
+    values = _PercentEncoded(parameters.request, _segments(template))
+    url = template.render_text(Parameters(parameters.connector, values, parameters.stand_in))
     if len(url) > MAX_URL_LENGTH:
         check_url_length(len(url))
-    return url
+    return _with_bedrock_model(url) if "/model/" in url else url
+
+
+def _with_bedrock_model(url: str) -> str:
+    """Return a URL of Bedrock with its model's id as one segment, as Bedrock wants it: an ARN has a slash within."""
+    query = _QUERY.search(url)
+    path = url if query is None else url[: query.start()]
+    before, _, rest = path.partition("/model/")
+    model, _, call = rest.rpartition("/")
+    if "/" not in model or not call.startswith(_BEDROCK_CALLS):
+        return url
+    return f"{before}/model/{model.replace('/', '%2F')}/{call}{url[len(path) :]}"
+
+
+def _segments(template: Template) -> frozenset[str]:
+    """Return the names of the parameters that fill one segment of a URL's path, with others behind it."""
+    around = zip(template.literals, template.placeholders, template.literals[1:], strict=False)
+    return frozenset(one.name for before, one, after in around if before.endswith("/") and after.startswith("/"))
 
 
 def split_url(url: str) -> tuple[Origin, str] | None:
@@ -78,8 +102,9 @@ class _PercentEncoded(Mapping[str, str]):
     Each is encoded once, and no more of them than a URL may have.
     """
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    def __init__(self, values: Mapping[str, str], segments: frozenset[str]) -> None:
         self._values = values
+        self._segments = segments
         self._encoded: dict[str, str] = {}
         self._length = 0
 
@@ -89,7 +114,7 @@ class _PercentEncoded(Mapping[str, str]):
             self._length += len(value)
             check_url_length(self._length)
             check_characters(value)
-            self._encoded[name] = quote(value, safe=":@,/-._~")
+            self._encoded[name] = quote(value, safe=":@,-._~" if name in self._segments else ":@,/-._~")
         return self._encoded[name]
 
     def __contains__(self, name: object) -> bool:

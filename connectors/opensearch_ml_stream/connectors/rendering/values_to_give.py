@@ -1,7 +1,9 @@
-"""Values that a connector's author left to its user, such as `<YOUR RESOURCE NAME>` in ML Commons' public blueprints.
+"""Texts of a connector that nothing fills in, so that its calls are refused.
 
-A connector is stored with them, as in ML Commons, and refused when it is called. No URL holds angle brackets; elsewhere
-they may be meant, as in the stop word `</s>`, so there only a text that asks its reader for something counts.
+Values that its author left to its user, such as `<YOUR RESOURCE NAME>` in ML Commons' public blueprints: no URL holds
+angle brackets; elsewhere they may be meant, as in the stop word `</s>`, so there only a text that asks its reader for
+something counts. And placeholders of a form that is not known here, such as `${credentials.key}`: ML Commons sends
+them as they stand. A connector is stored with either, as in ML Commons, with a warning.
 """
 
 import re
@@ -18,6 +20,11 @@ _IN_BRACKETS = re.compile(r"<[^<>]*>")
 _REQUEST = re.compile(r"(?i)(?<![a-z])(?:your|please|replace)(?![a-z])")
 _WITHOUT_BRACKETS = re.compile(r"(?:YOUR|PLEASE|REPLACE)[ _-][A-Z0-9 _-]+")
 _STAND_IN = "1"  # fits a host's name, a port and a path
+
+CREDENTIAL = re.compile(r"\$\{credential\.([^\s{}]+)\}")  # as headers have them
+_IN_BRACES = re.compile(r"\$\{[^{}]*\}?")
+_NAME_IN_BRACES = re.compile(r"\$\{\s*[A-Za-z_][\s\w.-]*\}")
+_NEARLY_OURS = re.compile(r"(?i)\$\{\s*(?P<space>parameters?|params?|credentials?)\b[.\s]*(?P<name>[\w.-]{0,100})")
 
 
 def is_to_be_given(value: object) -> bool:
@@ -58,6 +65,51 @@ def not_given(what: str) -> InvalidRequest:
     )
 
 
+def unknown_placeholders(
+    url: str, headers: Mapping[str, str], body: str | None, parameters: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield where an action has a placeholder that nothing fills, and which: of each text the first.
+
+    `parameters` are the connector's. Their values count where they get into the action's texts; names in braces may be
+    meant there, as in a prompt about shells, so only what is nearly `parameters` or `credential` counts.
+    """
+    body = parameters.get("http_body", "") if body is None else body
+    texts = [("url", url, False, False), ("request_body", body, False, False)]
+    texts += [(f"header '{name}'", value, True, False) for name, value in headers.items()]
+    used = _names_used([url, *headers.values(), body], parameters)
+    texts += [(f"parameter [{name}]", parameters.get(name, ""), False, True) for name in sorted(used)]
+    for place, text, is_header, is_value in texts:
+        for match in _unfilled(text, is_header=is_header) if "${" in text else ():
+            ours = _NEARLY_OURS.match(match)
+            if ours is not None or (not is_value and _NAME_IN_BRACES.fullmatch(match)):
+                shown = match[:MAX_SHOWN_CHARS]
+                yield place, f"the placeholder {shown}, which nothing fills: {_advice(shown, ours, is_header)}"
+                break
+
+
+def _unfilled(text: str, *, is_header: bool) -> Iterator[str]:
+    """Return what stands in braces after a `$`, but those placeholders that are filled, and what is within them."""
+    filled = {match.end(1) if match[1] else match.start(): match.end() for match in find_placeholders(text)}
+    if is_header:
+        filled |= {match.start(): match.end() for match in CREDENTIAL.finditer(text)}
+    end = 0
+    for match in _IN_BRACES.finditer(text):
+        end = max(end, filled.get(match.start(), 0))
+        if match.start() >= end:
+            yield match[0]
+
+
+def _advice(placeholder: str, ours: re.Match[str] | None, is_header: bool) -> str:
+    if ours is None:
+        return f"a parameter is written ${{parameters.{placeholder[2:].strip('} ')}}}"
+    name = ours["name"] or "NAME"
+    if ours["space"].lower().startswith("param"):
+        return f"write ${{parameters.{name}}}"
+    if is_header:
+        return f"write ${{credential.{name}}}"
+    return f"credentials are filled into an action's headers, as ${{credential.{name}}}, and nowhere else"
+
+
 def left_in_connector(connector: Mapping[str, Any]) -> Iterator[str]:
     """Name each value that a connector's document leaves to be given, its credential in clear.
 
@@ -67,7 +119,7 @@ def left_in_connector(connector: Mapping[str, Any]) -> Iterator[str]:
         if is_to_be_given(connector.get(name)):
             yield _shown(f"[{name}]", connector[name])
     parameters, actions = connector.get("parameters") or {}, connector["actions"]
-    in_urls = _parameters_of_urls(parameters, [action["url"] for action in actions])
+    in_urls = _names_used([action["url"] for action in actions], parameters)
     for name, value in parameters.items():
         left = left_in_url(value) if name in in_urls else None
         if left or (is_to_be_given(value) and _REQUEST.search(value)):
@@ -77,6 +129,10 @@ def left_in_connector(connector: Mapping[str, Any]) -> Iterator[str]:
             yield f"[credential.{name}] is not filled in"
     for number, action in enumerate(actions):
         yield from _left_in_action(f"actions.{number}", action)
+    for number, action in enumerate(actions):
+        headers, body = action.get("headers") or {}, action.get("request_body")
+        for where, what in unknown_placeholders(action["url"], headers, body, parameters):
+            yield f"[actions.{number}]: {where} has {what}"
 
 
 def _left_in_action(place: str, action: Mapping[str, Any]) -> Iterator[str]:
@@ -87,8 +143,9 @@ def _left_in_action(place: str, action: Mapping[str, Any]) -> Iterator[str]:
             yield _shown(f"[{place}.headers.{name}]", text)
 
 
-def _parameters_of_urls(parameters: Mapping[str, str], urls: list[str]) -> frozenset[str]:
-    names = (match[2] for url in urls for match in find_placeholders(url))
+def _names_used(templates: list[str], parameters: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of all parameters whose values get into these templates."""
+    names = (match[2] for template in templates for match in find_placeholders(template))
     return parameter_names(names, ConnectorParameters.compile(parameters))
 
 
