@@ -20,17 +20,18 @@ from opensearch_ml_stream.connectors.syntax.regex import Regex, compile_regex
 class KnownProviders:
     """All providers as one.
 
-    `presets` are the stream specs that `_llm_interface` and `_stream` can name, by name; `dialects` are those of the
-    interfaces of these names.
+    `interfaces` are those that `_llm_interface` and `_stream` can name, by name; `presets` and `dialects` are theirs.
     """
 
     providers: tuple[Provider, ...]
+    interfaces: Mapping[str, Interface]
     presets: Mapping[str, StreamSpec]
     whole_responses: tuple[tuple[WholeResponse, Callable[[], EventReader]], ...]
     trusted_endpoints: tuple[str, ...]
     model_parameters: frozenset[str]
     finish_words: Mapping[str, str]
     dialects: Mapping[str, Dialect]
+    _shared_dialects: Mapping[Callable[[], EventReader], Dialect]
     _urls: tuple[tuple[Regex, Interface], ...]
 
     @classmethod
@@ -38,16 +39,23 @@ class KnownProviders:
         """Return the providers as one. InvalidRequest if two have an interface of one name."""
         known = tuple(known)
         interfaces = [interface for provider in known for interface in provider.interfaces]
+        shared = {one.spec.reader: one.dialect for one in interfaces if one.is_shared and one.dialect is not None}
+        own = {name: one.dialect for one in interfaces for name in one.names if one.dialect is not None}
+        named = _named(interfaces)
         return cls(
             providers=known,
-            presets=_presets(interfaces),
+            interfaces=named,
+            presets={name: interface.spec for name, interface in named.items()},
             whole_responses=tuple((one.whole, one.spec.reader) for one in interfaces if one.whole is not None),
             trusted_endpoints=tuple(chain.from_iterable(provider.trusted_endpoints for provider in known)),
             model_parameters=frozenset().union(*(provider.model_parameters for provider in known)),
             finish_words={word: reason for provider in known for word, reason in provider.finish_words.items()},
             dialects={
-                name: found for each in interfaces for name in each.names if (found := _dialect(each, interfaces))
+                name: dialect
+                for name, one in named.items()
+                if (dialect := own.get(name) or shared.get(one.spec.reader) or own.get(one.spec.name)) is not None
             },
+            _shared_dialects=shared,
             _urls=tuple((compile_regex(url), interface) for interface in interfaces for url in interface.urls),
         )
 
@@ -64,22 +72,21 @@ class KnownProviders:
 
     def dialect_of(self, interface: Interface) -> Dialect | None:
         """Return how an interface takes conversations, None where that is not known."""
-        return interface.dialect or self.dialects.get(interface.spec.name)
+        spec = interface.spec
+        return interface.dialect or self._shared_dialects.get(spec.reader) or self.dialects.get(spec.name)
+
+    def are_of_one_provider(self, one: Interface, other: Interface) -> bool:
+        """Return whether two interfaces are of the same provider."""
+        return any({id(one), id(other)} <= set(map(id, provider.interfaces)) for provider in self.providers)
 
 
-def _presets(interfaces: Iterable[Interface]) -> dict[str, StreamSpec]:
-    presets: dict[str, StreamSpec] = {}
+def _named(interfaces: Iterable[Interface]) -> dict[str, Interface]:
+    named: dict[str, Interface] = {}
     for interface in interfaces:
         for name in interface.names:
-            if presets.setdefault(name, interface.spec) is not interface.spec:
+            if named.setdefault(name, interface).spec is not interface.spec:
                 raise InvalidRequest(f"Two providers have an interface named [{name}]: rename one, or take one out")
-    return presets
-
-
-def _dialect(interface: Interface, interfaces: Iterable[Interface]) -> Dialect | None:
-    """Return the dialect of an interface, or of the one that is named as its spec is."""
-    named = (one.dialect for one in interfaces if interface.spec.name in one.names)
-    return interface.dialect or next((found for found in named if found is not None), None)
+    return named
 
 
 def _find_providers() -> Iterator[Provider]:

@@ -32,8 +32,11 @@ class Interface:
     `names` are what `_llm_interface` and `_stream` call it, in lower case. `urls` are regular expressions for
     `//HOST/PATH?QUERY` of the URLs that are of it: there is always a `?`, and no slash before it. Of all expressions
     of all providers the one with the longest match decides. `whole` is None for one whose whole responses have the
-    shape of its events. `dialect` is how it takes conversations, None for that of the interface that is named as its
-    spec is, if there is one.
+    shape of its events. `dialect` is how it takes conversations, None for that of the shared interface with its reader,
+    or of the interface that is named as its spec is, if there is one.
+
+    `is_shared` says that many servers offer it, each in a variant of its own: so its name, or its URL, is less than
+    what the other says of such a variant.
     """
 
     names: tuple[str, ...]
@@ -41,6 +44,7 @@ class Interface:
     urls: tuple[str, ...] = ()
     whole: WholeResponse | None = None
     dialect: Dialect | None = None
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

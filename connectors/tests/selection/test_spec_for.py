@@ -4,10 +4,21 @@ from typing import Any
 
 import pytest
 
+from opensearch_ml_stream.connectors.conversation.dialect import Dialect
+from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
+    ANTHROPIC_MESSAGES,
+    BEDROCK_MESSAGES,
+    HOSTED_MESSAGES,
+)
+from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import KIN
+from opensearch_ml_stream.connectors.conversation.dialects.converse import CLAUDE_CONVERSE, CONVERSE
 from opensearch_ml_stream.connectors.documents import Action, Connector, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
-from opensearch_ml_stream.connectors.selection.spec_for import spec_for
+from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
+from opensearch_ml_stream.connectors.selection.spec_for import choose_spec, spec_for
 
 CHAT = "openai/v1/chat/completions"
 AWS = "https://bedrock-runtime.us-east-1.amazonaws.com"
@@ -124,6 +135,74 @@ def test_the_url_knows_which_variant_of_an_interface_a_server_needs() -> None:
 def test_a_connector_may_name_the_variant_itself() -> None:
     parameters = {"_llm_interface": "mistral/v1/chat/completions"}
     assert chosen("http://127.0.0.1:8000/v1/chat/completions", parameters) == "mistral/v1/chat/completions"
+
+
+ELSEWHERE = "http://127.0.0.1:8000/v1/chat/completions"
+AZURE_2023 = "https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2023-07-01-preview"
+OF_CHAT = {name: dialect for name, dialect in SHIPPED.dialects.items() if dialect.name == KIN.name}
+
+
+def dialect_of(url: str, **parameters: str) -> Dialect | None:
+    made = connector(url, parameters)
+    return choose_spec(made, made.action(), {}).dialect
+
+
+@pytest.mark.parametrize("name", OF_CHAT)
+@pytest.mark.parametrize("url", [ELSEWHERE, "https://gateway/acme"])
+def test_the_dialect_that_is_named_is_spoken_at_any_address(url: str, name: str) -> None:
+    assert dialect_of(url, _llm_interface=name) is OF_CHAT[name]
+    assert dialect_of(url, _stream=f'{{"preset": "{name}"}}') is OF_CHAT[name]
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "dialect"),
+    [
+        # Of a name and a URL that many share, and one that says more, this counts.
+        ("https://api.deepseek.com/v1/chat/completions", CHAT, openai_kin.DEEPSEEK),
+        ("https://us-south.ml.cloud.ibm.com/ml/v1/text/chat?version=2024-10-10", CHAT, openai_kin.WATSONX),
+        (AZURE_2023, CHAT, openai_kin.AZURE_OLD),
+        ("https://gateway/v1/messages", "vertex/anthropic", HOSTED_MESSAGES),
+        (f"{VERTEX}/anthropic/models/claude@1:rawPredict", "anthropic/v1/messages", HOSTED_MESSAGES),
+        (f"{AWS}/model/anthropic.claude-v2/invoke", "anthropic/v1/messages", BEDROCK_MESSAGES),
+        ("https://gateway/v1/messages", "anthropic/v1/messages", ANTHROPIC_MESSAGES),
+        # Of two that say something, the name.
+        ("https://api.deepseek.com/v1/chat/completions", "vllm/v1/chat/completions", openai_kin.TAKES_REASONING),
+        (AZURE_2023, "vllm/v1/chat/completions", openai_kin.TAKES_REASONING),
+        ("https://api.openai.com/v1/chat/completions", "together/v1/chat/completions", KIN),
+        # But a provider's own URL says which version or model of it is called.
+        (AZURE_2023, "azure/openai/chat/completions", openai_kin.AZURE_OLD),
+        (f"{AWS}/model/us.anthropic.claude-v1:0/converse", "bedrock/converse", CLAUDE_CONVERSE),
+        (f"{AWS}/model/amazon.nova-pro-v1:0/converse", "bedrock/converse/claude", CONVERSE),
+        (f"{AWS}/model/arn:aws:bedrock:us-east-1:1:application-inference-profile%2Fx/converse",
+         "bedrock/converse/claude", CLAUDE_CONVERSE),
+        (f"{AWS}/model/arn:aws:bedrock:us-east-1:1:provisioned-model/x/converse", "bedrock/converse", CONVERSE),
+    ],
+)  # fmt: skip
+def test_the_name_decides_the_dialect_but_for_what_many_servers_share(url: str, name: str, dialect: Dialect) -> None:
+    assert dialect_of(url, _llm_interface=name) is dialect
+    assert dialect_of(url, _stream=f'{{"preset": "{name}"}}') is dialect
+
+
+def test_a_named_interface_asks_for_no_usage_where_the_server_of_the_url_refuses_that() -> None:
+    assert chosen(AZURE_2023, {"_llm_interface": "vllm/v1/chat/completions"}) == OPENAI_CHAT_PLAIN.name
+    assert chosen(AZURE_2023, {"_llm_interface": "azure/openai/chat/completions"}) == OPENAI_CHAT_PLAIN.name
+
+
+def test_a_shared_name_is_streamed_as_the_url_says() -> None:
+    url = "https://us-south.ml.cloud.ibm.com/ml/v1/text/chat?version=2024-10-10"
+    assert chosen(url, {"_llm_interface": CHAT}) == "watsonx/text/chat"
+    assert chosen(f"{VERTEX}/anthropic/models/c:rawPredict", {"_llm_interface": "anthropic/v1/messages"}) == (
+        "vertex/anthropic"
+    )
+
+
+def test_a_provider_of_an_extension_is_spoken_to_as_it_is_named() -> None:
+    plain = Interface(("acme/plain",), OPENAI_CHAT_PLAIN)
+    thinking = Interface(("acme/thinking",), OPENAI_CHAT, dialect=openai_kin.TAKES_REASONING)
+    known = SHIPPED.with_others([Provider((plain, thinking))])
+    for name, dialect in (("acme/plain", KIN), ("acme/thinking", openai_kin.TAKES_REASONING)):
+        made = connector(ELSEWHERE, {"_llm_interface": name})
+        assert choose_spec(made, made.action(), {}, known).dialect is dialect
 
 
 def test_stream_beats_all_else() -> None:

@@ -10,13 +10,17 @@ import orjson
 
 from opensearch_ml_stream.connectors.conversation.conversation_request import Refusing, written_body
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_CHAT, Dialect
+from opensearch_ml_stream.connectors.documents import Connector, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
+from opensearch_ml_stream.connectors.selection.spec_for import choose_spec
 from tests.client_dialects.clients import CLIENTS, Client
 from tests.client_dialects.features import FEATURES, Feature
 
-PAGE = Path(__file__).parents[3] / "docs" / "dialects.md"
+_ROOT = Path(__file__).parents[3]
+PAGE = _ROOT / "docs" / "dialects.md"
 PASSES, CHANGED, LEFT_OUT, REFUSED = "✓", "~", "·", "✗"
+SENTENCES = ((PASSES, "All take"), (LEFT_OUT, "Left out for all"), (REFUSED, "None takes"))
 
 # What people call an interface, by its name, or by a word of its URL if it has none.
 _TITLES = {
@@ -40,8 +44,8 @@ _TITLES = {
     "anthropic/v1/messages": "Anthropic",
     "vertex/anthropic": "Anthropic on Vertex",
     "anthropic.*/invoke": "Anthropic on Bedrock",
-    "bedrock/converse/claude": "Converse, Claude",
-    "bedrock/converse": "Converse, others",
+    "bedrock/converse/claude": "Converse of Claude",
+    "bedrock/converse": "Converse of others",
     "gemini/v1beta/generatecontent": "Gemini, Vertex",
     "gemini/v1beta/interactions": "Gemini Interactions",
     "cohere/v2/chat": "Cohere",
@@ -73,6 +77,28 @@ def shipped_dialects() -> Mapping[str, Dialect]:
     return {title: titled[title] for title in _TITLES.values()}
 
 
+def moved_blueprints() -> Mapping[str, Connector]:
+    """The connectors of the blueprints, as if each server were at another address."""
+    return {name: _connector(document, "http://127.0.0.1:1") for name, document in _blueprints().items()}
+
+
+def dialect_of(connector: Connector) -> Dialect | None:
+    """The dialect in which conversations are sent by a connector, None for one of vectors and the like."""
+    try:
+        return choose_spec(connector, connector.action(), {}).dialect
+    except InvalidRequest:
+        return None
+
+
+def _blueprints() -> Mapping[str, Any]:
+    files = sorted((_ROOT / "blueprints").glob("*.json"))
+    return {file.stem: orjson.loads(file.read_bytes())["connector"] for file in files}
+
+
+def _connector(document: dict[str, Any], endpoint: str) -> Connector:
+    return read_connector({**document, "parameters": {**document["parameters"], "endpoint": endpoint}})
+
+
 def _title(names: list[str]) -> str:
     exact = [title for name, title in _TITLES.items() if name in names]
     return [*exact, *(title for part, title in _TITLES.items() if any(part in name for name in names))][0]
@@ -83,7 +109,12 @@ def sign(client: Client, dialect: Dialect, feature: Feature) -> str:
     without, with_it = (_sent(client, dialect, body) for body in feature.bodies[client.dialect])
     if with_it is None or with_it[1]:
         return REFUSED
-    before, after = (orjson.dumps(sent[0] if sent else {}).decode() for sent in (without, with_it))
+    return sign_of(feature, without[0] if without else {}, with_it[0])
+
+
+def sign_of(feature: Feature, without: dict[str, Any], with_it: dict[str, Any]) -> str:
+    """What became of a feature of a client's request, by what is sent for a request without it and with it."""
+    before, after = (orjson.dumps(sent).decode() for sent in (without, with_it))
     if len(re.findall(feature.mark, after)) > len(re.findall(feature.mark, before)):
         return PASSES
     return LEFT_OUT if before == after else CHANGED
@@ -117,7 +148,7 @@ def _table(names: list[str], columns: Mapping[str, list[str]]) -> Iterator[str]:
     for title, signs in columns.items():
         merged.setdefault(tuple(signs), []).append(title)
     rows = dict(zip(names, zip(*merged, strict=True), strict=True))
-    for shared, sentence in ((PASSES, "All take"), (LEFT_OUT, "Left out for all"), (REFUSED, "None takes")):
+    for shared, sentence in SENTENCES:
         alike = [name for name, signs in rows.items() if set(signs) == {shared}]
         if alike:
             yield f"{sentence}: {'; '.join(alike)}."
@@ -126,9 +157,27 @@ def _table(names: list[str], columns: Mapping[str, list[str]]) -> Iterator[str]:
     yield "\n".join([*head, *(f"| {name} | {' | '.join(signs)} |" for name, signs in differing.items())])
 
 
+def _table_of_columns() -> str:
+    """Which names of interfaces and which blueprints have which column; none for a model that is known by its URL."""
+    titles = {id(dialect): title for title, dialect in shipped_dialects().items()}
+    names: dict[str, list[str]] = {title: [] for title in titles.values()}
+    blueprints: dict[str, list[str]] = {title: [] for title in titles.values()}
+    for name, dialect in SHIPPED.dialects.items():
+        names[titles[id(dialect)]].append(f"`{name}`")
+    for name, connector in moved_blueprints().items():
+        moved, own = dialect_of(connector), dialect_of(read_connector(_blueprints()[name]))
+        if moved is not None:
+            blueprints[titles[id(moved)]].append(f"`{name}`")
+        if own is not None and own is not moved:
+            blueprints[titles[id(own)]].append(f"`{name}` at its own address")
+    rows = (f"| {title} | {', '.join(names[title])} | {', '.join(blueprints[title])} |" for title in names)
+    return "\n".join(["| column | `_llm_interface` | blueprints |", "|---|---|---|", *rows])
+
+
 def generated() -> str:
     """What follows the introduction of the page."""
-    return "\n\n".join(line for client in CLIENTS for line in tables(client)) + "\n"
+    of_clients = (line for client in CLIENTS for line in tables(client))
+    return "\n\n".join([*of_clients, "## Columns", _table_of_columns()]) + "\n"
 
 
 def introduction() -> str:

@@ -177,6 +177,6 @@ _WHOLE = WholeResponse(
 )
 
 PROVIDER = Provider(
-    interfaces=(Interface((ANTHROPIC.name,), ANTHROPIC, (r"/v1/messages\?",), _WHOLE, ANTHROPIC_MESSAGES),),
+    interfaces=(Interface((ANTHROPIC.name,), ANTHROPIC, (r"/v1/messages\?",), _WHOLE, ANTHROPIC_MESSAGES, True),),
     trusted_endpoints=(r"^https://api\.anthropic\.com/.*$",),
 )

@@ -16,6 +16,14 @@ PROVIDER = Provider(
             (r"/model/.*anthropic.*/converse(-stream)?\?",),
             dialect=CLAUDE_CONVERSE,
         ),
+        # What such a resource runs, only the name says.
+        Interface(
+            (),
+            BEDROCK_CONVERSE,
+            (r"/model/arn.*(application-inference-profile|provisioned-model|prompt-router).*/converse(-stream)?\?",),
+            dialect=CONVERSE,
+            is_shared=True,
+        ),
         Interface(
             ("bedrock/converse",),
             BEDROCK_CONVERSE,

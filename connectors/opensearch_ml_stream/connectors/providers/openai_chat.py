@@ -198,8 +198,13 @@ WHOLE_CHAT = WholeResponse(
 
 PROVIDER = Provider(
     interfaces=(
-        Interface((OPENAI_CHAT.name,), OPENAI_CHAT, (r"/chat/completions\?",), WHOLE_CHAT, KIN),
-        Interface((), OPENAI_CHAT, (r"^//[a-z.]+\.openai\.com/(.*/)?chat/completions\?",), dialect=openai_kin.OPENAI),
+        Interface((OPENAI_CHAT.name,), OPENAI_CHAT, (r"/chat/completions\?",), WHOLE_CHAT, KIN, is_shared=True),
+        Interface(
+            ("openai.com/v1/chat/completions",),
+            OPENAI_CHAT,
+            (r"^//[a-z.]+\.openai\.com/(.*/)?chat/completions\?",),
+            dialect=openai_kin.OPENAI,
+        ),
     ),
     trusted_endpoints=(r"^https://api\.openai\.com/.*$",),
 )

@@ -1,7 +1,8 @@
 """Select a connector's stream spec: by its parameter `_stream`, its `_llm_interface`, the URL, or the request's.
 
 Clients of ML Commons send `_llm_interface` with every request, often the wrong one. So a request's value counts only if
-neither the connector's parameters nor its URL decide.
+neither the connector's parameters nor its URL decide. Of these two the parameters decide, but for what many servers
+share: ML Commons knows one name for all that speak OpenAI's interface, and they have one path for it.
 """
 
 import re
@@ -13,6 +14,7 @@ from opensearch_ml_stream.connectors.conversation.dialect import Dialect
 from opensearch_ml_stream.connectors.documents import Action, Connector, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
+from opensearch_ml_stream.connectors.provider import Interface
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
 from opensearch_ml_stream.connectors.providers.sagemaker import SAGEMAKER
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
@@ -35,10 +37,9 @@ _BEDROCK_MODEL = compile_regex(r"/model/(.+)/(?:invoke|converse)")
 
 @dataclass(frozen=True, slots=True)
 class _UrlMatch:
-    """What an action's URL and functions show: a spec, the reason why it cannot stream, or neither."""
+    """What an action's URL and functions show: an interface, the reason why it cannot stream, or neither."""
 
-    spec: StreamSpec | None = None
-    dialect: Dialect | None = None
+    interface: Interface | None = None
     refusal: str | None = None
 
 
@@ -78,22 +79,24 @@ def choose_spec(
     own = connector.parameters.get("_stream")
     if own is not None:
         spec = read_stream_spec(own, known)
-        return SpecChoice(spec, "the connector's parameter _stream says so", known.dialects.get(spec.name))
+        named = known.interfaces.get(spec.name)
+        of_url = None if named is None else _match_url(connector, action, parameters, known).interface
+        dialect = None if named is None else known.dialect_of(_spoken(named, of_url, known))
+        return SpecChoice(spec, "the connector's parameter _stream says so", dialect)
     url_match = _match_url(connector, action, parameters, known)
+    of_url = url_match.interface
     if url_match.refusal is not None:
         raise InvalidRequest(f"{url_match.refusal}, so connector [{connector.name}] cannot stream")
-    preset = _preset(connector.parameters.get("_llm_interface"), known.presets)
-    if preset is not None:
-        return SpecChoice(
-            _without_refused_options(preset, url_match.spec),
-            "the connector's parameter _llm_interface names it",
-            _named_dialect(connector, preset, url_match, known),
-        )
-    if url_match.spec is not None:
-        return SpecChoice(url_match.spec, "the connector's url is of this interface", url_match.dialect)
-    preset = _preset(parameters.get("_llm_interface"), known.presets)
-    if preset is not None:
-        return SpecChoice(preset, "the request's parameter _llm_interface names it, and nothing else decides")
+    named = _named(connector.parameters.get("_llm_interface"), known)
+    if named is not None:
+        spoken = _spoken(named, of_url, known)
+        spec = spoken.spec if named.is_shared else _without_refused_options(named.spec, of_url)
+        return SpecChoice(spec, "the connector's parameter _llm_interface names it", known.dialect_of(spoken))
+    if of_url is not None:
+        return SpecChoice(of_url.spec, "the connector's url is of this interface", known.dialect_of(of_url))
+    named = _named(parameters.get("_llm_interface"), known)
+    if named is not None:
+        return SpecChoice(named.spec, "the request's parameter _llm_interface names it, and nothing else decides")
     raise _no_spec(connector, parameters, known.presets)
 
 
@@ -102,24 +105,29 @@ def interface_name(value: str) -> str:
     return value.strip().lower().replace("\\/", "/")
 
 
-def _preset(name: str | None, presets: Mapping[str, StreamSpec]) -> StreamSpec | None:
-    return None if name is None else presets.get(interface_name(name))
+def _named(name: str | None, known: KnownProviders) -> Interface | None:
+    return None if name is None else known.interfaces.get(interface_name(name))
 
 
-def _named_dialect(connector: Connector, preset: StreamSpec, match: _UrlMatch, known: KnownProviders) -> Dialect | None:
-    """Return the dialect that `_llm_interface` names, or the one of the URL that is a variant of it.
+def _spoken(named: Interface, of_url: Interface | None, known: KnownProviders) -> Interface:
+    """Return the interface that is named, or the one of the URL where that is a variant of it which says more.
 
-    Where the interface has none of its own, as its models have theirs, the URL may say which.
+    It does where many servers share the name, and where it says which model or version of the named provider it is.
+    An interface without a dialect has one for each of its models.
     """
-    named, of_url = known.dialects.get(interface_name(connector.parameters["_llm_interface"])), match.dialect
-    if named is None or of_url is None:
-        return of_url if named is None and match.spec is preset else named
-    return of_url if of_url.name == named.name else named
+    if of_url is None or of_url.is_shared:
+        return named
+    dialect, url_dialect = known.dialect_of(named), known.dialect_of(of_url)
+    if dialect is None:
+        return of_url if of_url.spec is named.spec else named
+    is_variant = url_dialect is not None and url_dialect.name == dialect.name
+    return of_url if is_variant and (named.is_shared or known.are_of_one_provider(named, of_url)) else named
 
 
-def _without_refused_options(preset: StreamSpec, url_spec: StreamSpec | None) -> StreamSpec:
+def _without_refused_options(preset: StreamSpec, of_url: Interface | None) -> StreamSpec:
     """Return OPENAI_CHAT_PLAIN for OPENAI_CHAT if the URL is of a server that refuses `stream_options`."""
-    return OPENAI_CHAT_PLAIN if preset is OPENAI_CHAT and url_spec is OPENAI_CHAT_PLAIN else preset
+    refuses = of_url is not None and of_url.spec is OPENAI_CHAT_PLAIN
+    return OPENAI_CHAT_PLAIN if preset is OPENAI_CHAT and refuses else preset
 
 
 def _match_url(connector: Connector, action: Action, parameters: Mapping[str, str], known: KnownProviders) -> _UrlMatch:
@@ -145,7 +153,7 @@ def _match_url(connector: Connector, action: Action, parameters: Mapping[str, st
             refusal="Its action takes text_docs by a pre_process_function, as SageMaker's models of vectors, scores "
             "and highlights do (name `_llm_interface` or `_stream` in its parameters if this one streams)"
         )
-    return _UrlMatch(interface.spec, known.dialect_of(interface))
+    return _UrlMatch(interface)
 
 
 def _no_spec(connector: Connector, parameters: Mapping[str, str], presets: Mapping[str, StreamSpec]) -> InvalidRequest:

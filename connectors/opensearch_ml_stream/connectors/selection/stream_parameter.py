@@ -43,7 +43,7 @@ _PARTS = ("text", "reasoning", "tool_calls", "finish", "usage", "error")
 
 
 def read_stream_spec(text: str, known: KnownProviders = SHIPPED) -> StreamSpec:
-    """Return the spec of a `_stream` parameter, whose preset is one of `known`.
+    """Return the spec of a `_stream` parameter; it has the name of its preset, one of `known`, if it has no events.
 
     InvalidRequest begins with the JSON path of the field that is wrong.
     """
@@ -58,7 +58,8 @@ def _read_spec(value: object, path: str, known: KnownProviders) -> StreamSpec:
     preset = _preset(document, path, known.presets)
     enable = _enable(document.get("enable"), f"{path}.enable", Enable() if preset is None else preset.enable)
     if preset is not None and "events" not in document:
-        return _change_preset(preset, replace(preset, enable=enable), document, path, known)
+        spec = replace(preset, name=document["preset"], enable=enable)
+        return _change_preset(preset, spec, document, path, known)
     if "payload" in document:
         raise InvalidRequest(f"{path}.payload: goes with the preset {SAGEMAKER.name} and without events")
     framing = _framing(document, path, None if preset is None else preset.framing)
