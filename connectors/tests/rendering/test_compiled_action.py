@@ -111,6 +111,51 @@ def test_what_is_no_http_address_is_refused(url: str) -> None:
     assert refusal(url=url)
 
 
+# Values that are escaped already, and placeholders that stay
+
+
+ESCAPED = {"no_escape_params": "other, p"}
+
+
+@pytest.mark.parametrize(
+    ("body", "own", "value", "sent"),
+    [
+        ('{"p":"${parameters.p}"}', {}, r"a \"b\"\n", {"p": 'a "b"\n'}),
+        ('{"p":"${parameters.p}"}', {}, 'a "b"', {"p": 'a "b"'}),
+        ('{"p":"${parameters.p}"}', {}, r"\d", {"p": r"\d"}),
+        ('{"q":"${parameters.q}"}', {"q": "ctx: ${parameters.p}"}, r"a \"b\"", {"q": 'ctx: a "b"'}),
+        ('{"m":[${parameters.p:-}{"a":1}]}', {}, '{"b":2},', {"m": [{"b": 2}, {"a": 1}]}),
+        ('{"m":[${parameters.p:-}{"a":1}]}', {}, "", {"m": [{"a": 1}]}),
+        ('{"a":1${parameters.p:-}}', {}, ', "tools": [{"b":2}]', {"a": 1, "tools": [{"b": 2}]}),
+    ],
+)
+@pytest.mark.parametrize("stream", [None, OPENAI_CHAT_PLAIN])
+def test_a_value_that_no_escape_params_lists_is_not_escaped_again(
+    body: str, own: dict[str, str], value: str, sent: dict[str, Any], stream: StreamSpec | None
+) -> None:
+    rendered = json.loads(render({"p": value, **ESCAPED}, own=own, request_body=body, stream=stream).body)
+    assert rendered == (sent if stream is None else {**sent, "stream": True})
+
+
+@pytest.mark.parametrize("value", ['1],"model":"other","x":[2', '"a":1}', '{"role"', ', "a": 2'])
+@pytest.mark.parametrize("stream", [None, OPENAI_CHAT_PLAIN])
+def test_a_part_of_an_array_or_object_changes_nothing_outside_of_it(value: str, stream: StreamSpec | None) -> None:
+    for body in ('{"a":1,"m":[${parameters.p}]}', '{"a":1${parameters.p}}'):
+        assert "JSON" in refusal({"p": value, **ESCAPED}, request_body=body, stream=stream)
+
+
+def test_only_a_value_that_is_listed_may_be_a_part_of_an_array() -> None:
+    assert "[p]" in refusal({"p": '{"a":1},'}, request_body='[${parameters.p:-}{"b":2}]')
+
+
+def test_a_placeholder_in_quotes_stays_if_missing_parameters_are_not_checked() -> None:
+    body, skip = '{"p":"${parameters.q}","r":"${parameters.r:-d}"}', {"skip_validating_missing_parameters": "true"}
+    for given, own in ((skip, {}), ({}, skip)):
+        assert json.loads(render(given, own=own, request_body=body).body) == {"p": "${parameters.q}", "r": "d"}
+    for elsewhere in ({"request_body": '{"p":${parameters.q}}'}, {"url": "https://h/${parameters.q}"}):
+        assert "not filled in payload: q" in refusal(skip, **elsewhere)
+
+
 # Headers
 
 

@@ -20,6 +20,7 @@ from opensearch_ml_stream.connectors.rendering.template import (
     Parameters,
     Template,
     UnfilledPlaceholders,
+    body_parameters,
 )
 from opensearch_ml_stream.connectors.rendering.url import CONTROL, check_characters, check_url, render_url
 from opensearch_ml_stream.connectors.rendering.values_to_give import (
@@ -157,11 +158,10 @@ class CompiledAction:
         InvalidRequest for a placeholder without a value, for a parameter that a request may not set, and for a URL,
         header or body that cannot be sent.
         """
-        scope = self.scope(request)
         self._check_sendable()
         way = None if stream is None else self._ways.get(id(stream)) or self._new_way(stream)
-        head = self._head(scope)
-        body = self._render_body(scope, way)
+        head = self._head(self.scope(request))
+        body = self._render_body(body_parameters(self.parameters, request), way)
         if way is not None:
             head = _enable_head(way, head)
         if self.action.method == "POST" and not body and self.action.action_type != "CANCEL_BATCH_PREDICT":
@@ -227,6 +227,8 @@ class CompiledAction:
             body = bodies[given].render_json(scope)
             if edits_body or not changes_body:
                 _check_json(body)
+            if scope.fragments:
+                jsontext.parse(body, "The connector's request_body, filled with the parameters,")
         if edits_body:
             body = edit_body(self.action, self.parameters.values, request, body)
         return _enable_body(way.stream.enable, body) if way is not None and changes_body else body

@@ -10,7 +10,9 @@ A placeholder is *quoted* if it stands inside a JSON string of the template, *ba
 
 Differences from ML Commons, whose users report its ways as defects: a request's value is never substituted again; a
 string at a quoted placeholder is always escaped, even if it looks like JSON; a string at a bare placeholder must be
-JSON; escaping is plain JSON; an optional member is left out, where ML Commons sends null. The value of a *connector's*
+JSON; escaping is plain JSON; an optional member is left out, where ML Commons sends null. What `no_escape_params`
+lists has been escaped by its caller: it is taken for the text that it stands for, and may give a bare placeholder part
+of an array or object, as ML Commons' agents do (`{"role": ...},`), but never leave that. The value of a *connector's*
 parameter may itself hold placeholders. Inside it they are filled unescaped if the value is used as text, as JSON if it
 is used as JSON.
 
@@ -18,6 +20,7 @@ A rendering takes time linear in the template and its output: each of the connec
 what it gives is bounded (MAX_RENDERED_CHARS), for parameters that hold one another ten times grow tenfold at each step.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +35,8 @@ MAX_NESTED_PARAMETERS = 50  # connector parameters within each other
 
 _PLACEHOLDER = re.compile(r"(\$)?\$\{parameters\.([^\s{}:]+?)(?::-([^}]*))?\}")  # groups: escape, name, default
 TO_STRING = ".toString()"
+_NO_ESCAPE = "no_escape_params"  # names with commas between, of values that are escaped already
+_SKIP_VALIDATION = "skip_validating_missing_parameters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,8 @@ class Parameters:
     """A request's parameters over a connector's. Request values are final, connector values may hold placeholders.
 
     `enclosing` holds the names of the connector parameters whose values are being filled, outermost first. `stand_in`
-    gives the text of a parameter that neither side has. One object serves one rendering: it keeps what it has filled.
+    gives the text of a parameter that neither side has. `fragments` are those of the request's that may be part of an
+    array or object. One object serves one rendering: it keeps what it has filled.
     """
 
     def __init__(
@@ -69,10 +75,12 @@ class Parameters:
         connector: "ConnectorParameters",
         request: Mapping[str, str],
         stand_in: Callable[[str], str | None] = lambda name: None,
+        fragments: frozenset[str] = frozenset(),
     ) -> None:
         self.connector = connector
         self.request = request
         self.stand_in = stand_in
+        self.fragments = fragments
         self._texts: dict[str, str] = {}
         self._jsons: dict[str, str] = {}
 
@@ -105,6 +113,8 @@ class Parameters:
             return self._jsons[name]
         value = self.text(name, enclosing)
         if value is None or isinstance(value, jsontext.JsonText) or jsontext.is_json(value):
+            return value
+        if name in self.fragments and _is_fragment(value):
             return value
         raise InvalidRequest(
             f"Parameter [{name}] has a placeholder without quotes in the connector's template, so it must be JSON: "
@@ -215,6 +225,21 @@ class Template:
         return "".join(parts)
 
 
+def body_parameters(connector: ConnectorParameters, request: Mapping[str, str]) -> Parameters:
+    """Return the parameters that fill a request body, as `no_escape_params` and its like among them want it.
+
+    With `skip_validating_missing_parameters` a quoted placeholder without a value stays as it stands.
+    """
+    own = connector.values
+    listed = request.get(_NO_ESCAPE, own.get(_NO_ESCAPE, ""))
+    skips = request.get(_SKIP_VALIDATION, own.get(_SKIP_VALIDATION, "")).lower() == "true"
+    if not listed and not skips:
+        return Parameters(connector, request)
+    names = frozenset(name.strip() for name in listed.split(",")).intersection(request)
+    request = {**request, **{name: _unescape(request[name]) for name in names}}
+    return Parameters(connector, request, _as_it_stands if skips else lambda name: None, names)
+
+
 def fill_with_stand_ins(
     source: str, connector: ConnectorParameters, request: Mapping[str, str], stand_in: Callable[[str], str]
 ) -> str:
@@ -240,6 +265,26 @@ def check_rendered_size(size: int, request: Mapping[str, str]) -> None:
         )
 
 
+def _as_it_stands(name: str) -> str:
+    return f"${{parameters.{name}}}"
+
+
+def _unescape(value: str) -> str:
+    """Return the text that a string's content in JSON stands for; a value that is none as it is."""
+    if "\\" not in value:
+        return value
+    try:
+        return str(json.loads(f'"{value}"'))
+    except json.JSONDecodeError:
+        return value
+
+
+def _is_fragment(value: str) -> bool:
+    """Return whether a value is whole elements of an array or whole members of an object."""
+    inner = value.strip().removeprefix(",").removesuffix(",")
+    return not inner or jsontext.is_json(f"[{inner}]") or jsontext.is_json(f"{{{inner}}}")
+
+
 def _text_value(placeholder: Placeholder, parameters: Parameters, enclosing: tuple[str, ...]) -> str | None:
     value = parameters.text(placeholder.name, enclosing)
     if value is None:
@@ -257,7 +302,10 @@ def _json_value(placeholder: Placeholder, parameters: Parameters, enclosing: tup
     if placeholder.or_null:
         absent = value is None or (value == "null" and isinstance(value, jsontext.JsonText))
         return "null" if absent else jsontext.quote(str(value))
-    return placeholder.default if value is None else jsontext.quote(value)[1:-1]
+    if value is None and placeholder.default is not None:
+        return placeholder.default
+    value = parameters.stand_in(placeholder.name) if value is None else value
+    return None if value is None else jsontext.quote(value)[1:-1]
 
 
 def _optional_member(literal: str) -> str:
