@@ -65,8 +65,8 @@ USAGE = Usage(2, 3, 5)
             {"output": {"message": {"content": [
                 {"reasoningContent": {"reasoningText": {"text": "Hm"}}}, {"text": "Hi"},
                 {"toolUse": {"toolUseId": "c1", "name": "weather", "input": {"city": "Ulm"}}},
-            ]}}, "stopReason": "tool_use", "usage": {"inputTokens": 2, "outputTokens": 3, "totalTokens": 5}},
-            ("Hi", "Hm", CALL, Ending("tool_calls", "tool_use", Usage(2, 3))),
+            ]}}, "stopReason": "end_turn", "usage": {"inputTokens": 2, "outputTokens": 3, "totalTokens": 5}},
+            ("Hi", "Hm", CALL, Ending("tool_calls", "end_turn", Usage(2, 3))),
         ),
         (
             {"id": "x", "finish_reason": "TOOL_CALL", "message": {

@@ -5,6 +5,7 @@ its provider would have streamed it, and these are decoded as any stream is.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -12,6 +13,7 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.conversation.answer import as_one
 from opensearch_ml_stream.connectors.decoding.contract import EventReader, Finishing, Outcome
+from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls
 from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
@@ -59,4 +61,7 @@ def _decode(
         outcome = Ending()
     if not (chunks or may_be_empty) or not isinstance(outcome, Ending):
         return None
-    return as_one(chunks), outcome
+    answer = as_one(chunks)
+    if answer.tool_calls:
+        outcome = replace(outcome, finish_reason=after_calls(outcome.finish_reason))
+    return answer, outcome

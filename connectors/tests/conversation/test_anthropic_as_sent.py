@@ -102,6 +102,23 @@ def test_texts_take_the_fast_path() -> None:
     assert not other_block[-1].event
 
 
+CALL = {"type": "tool_use", "id": "c", "name": "t", "input": {}}
+
+
+@pytest.mark.parametrize(("said", "told"), [("end_turn", "tool_use"), ("stop_sequence", "tool_use"),
+                                            ("max_tokens", "max_tokens"), (None, None)])  # fmt: skip
+@pytest.mark.parametrize("block", [CALL, {**CALL, "type": "server_tool_use"}])
+def test_a_message_with_calls_does_not_end_as_a_finished_one(said: str, told: str, block: dict[str, Any]) -> None:
+    told = told if block is CALL else said
+    end = {"stop_reason": said, "stop_sequence": None}
+    delta = {**DELTA, "delta": end}
+    chunks, _ = play(decoder(), [sse(START, {**BLOCK, "content_block": block}, delta, STOP)])
+    assert payloads(chunks)[-1] == {**delta, "delta": {**end, "stop_reason": told}}
+    start = {"type": "message_start", "message": {"content": [block], "stop_reason": said}}
+    chunks, _ = play(decoder(), [sse(start, STOP)])
+    assert payloads(chunks) == [{**start, "message": {"content": [block], "stop_reason": told}}]
+
+
 @pytest.mark.parametrize(
     "delta",
     [
@@ -147,7 +164,8 @@ def test_an_error_is_not_passed() -> None:
 
 def test_of_bedrock_the_event_within_is_passed() -> None:
     call = {"type": "tool_use", "id": "c", "name": "t", "input": {}}
-    events = [START, BLOCK, text("a"), {**BLOCK, "index": 1, "content_block": call}, DELTA]
+    delta = {**DELTA, "delta": {"stop_reason": "tool_use"}}
+    events = [START, BLOCK, text("a"), {**BLOCK, "index": 1, "content_block": call}, delta]
     body = b"".join([event("other", {}), *map(invoke_chunk, [*events, {**STOP, **METRICS}])])
     for size in (1, 50, 10_000):
         pieces = [body[start : start + size] for start in range(0, len(body), size)]

@@ -19,6 +19,7 @@ from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.conversation.sent_streams import decoder_as_sent
 from tests.providers.recorded_streams import ALL_STREAMS, STREAMS, Recorded, join_chunks, outcome_fields, play
 from tests.providers.recordings.recording_files import RECORDINGS, Recording
+from tests.providers.stream_bodies import sse
 
 CHAT = "openai/v1/chat/completions"
 _ENVELOPE = ("id", "object", "created", "model", "system_fingerprint")
@@ -173,6 +174,29 @@ def test_an_event_that_says_more_than_text_is_given_as_it_was_sent(event: bytes)
     decoder.feed(FIRST + delta("Deep"))
     [chunk] = to_chunk_list(decoder.feed(event))
     assert chunk.event == sent_chunk(event).event
+
+
+def choices(*members: dict[str, Any]) -> dict[str, Any]:
+    return {"choices": [{"index": index, **choice} for index, choice in enumerate(members)]}
+
+
+CALL = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]}
+FUNCTION_CALL = {"function_call": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("called", "said", "told"),
+    [(CALL, "stop", "tool_calls"), (FUNCTION_CALL, "stop", "function_call"), (CALL, "length", "length"),
+     (CALL, "tool_calls", "tool_calls"), ({"content": "a"}, "stop", "stop"), ({"tool_calls": []}, "stop", "stop")],
+)  # fmt: skip
+def test_a_choice_with_calls_does_not_end_as_a_finished_one(called: dict[str, Any], said: str, told: str) -> None:
+    text, done = {"delta": {"content": "b"}}, {"delta": {}, "finish_reason": "stop"}
+    apart = [choices({"delta": called}, text), choices({"delta": {}, "finish_reason": said}, done)]
+    at_once = [choices({"delta": called, "finish_reason": said}, done)]
+    for events in (apart, at_once):
+        payloads = [chunk.event and chunk.event.payload for chunk in play(decoder_as_sent(CHAT), [sse(*events)])[0]]
+        last = {**events[-1]["choices"][0], "finish_reason": told}
+        assert payloads == [*events[:-1], {"choices": [last, {"index": 1, **done}]}]
 
 
 @pytest.mark.parametrize(

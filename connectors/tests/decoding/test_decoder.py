@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Framing, Outcome
-from opensearch_ml_stream.connectors.decoding.decoder import MAX_SKIPPED_EVENTS, Decoder
+from opensearch_ml_stream.connectors.decoding.decoder import MAX_KEPT_ARGUMENTS, MAX_SKIPPED_EVENTS, Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
@@ -200,3 +200,48 @@ def test_a_framing_that_ends_within_an_event_decides_before_the_provider() -> No
     decoder.feed(b'[{"word":"a"},')
     decoder.close()
     assert isinstance(decoder.outcome, StreamTruncated)
+
+
+# Calls at the end
+
+
+def called(*fragments: str, finish: str | None = None) -> bytes:
+    """The events of a call of which each has a fragment of its arguments, and the terminator."""
+    deltas = [{"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f"}}]}]
+    deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": text}}]} for text in fragments]
+    choices = [*({"delta": delta} for delta in deltas), {"delta": {}, "finish_reason": finish}]
+    return b"".join(b"data: %b\n\n" % json.dumps({"choices": [choice]}).encode() for choice in choices) + DONE
+
+
+@every_decoder
+@pytest.mark.parametrize("in_text", [b"", chat("I look. ") * 3])
+@pytest.mark.parametrize(
+    ("native", "reason"),
+    [("stop", "tool_calls"), ("COMPLETE", "tool_calls"), (None, "tool_calls"), ("length", "length"),
+     ("content_filter", "content_filter"), ("error", "error")],
+)  # fmt: skip
+def test_an_answer_with_calls_asks_for_them_where_its_provider_says_stop(
+    new_decoder: Callable[[], AnyDecoder], in_text: bytes, native: str | None, reason: str
+) -> None:
+    decoder = new_decoder()
+    decoder.feed(in_text + called("{}", finish=native))
+    assert decoder.outcome == Ending(reason, native)
+
+
+@every_decoder
+@pytest.mark.parametrize("fragments", [[], ["{"], ['{"a":', '"b'], ['{"a":1}', "{"]])
+def test_calls_that_are_not_whole_at_an_end_without_a_reason_are_an_answer_that_was_cut_off(
+    new_decoder: Callable[[], AnyDecoder], fragments: list[str]
+) -> None:
+    decoder = new_decoder()
+    decoder.feed(called(*fragments))
+    assert isinstance(decoder.outcome, StreamTruncated)
+    decoder = new_decoder()
+    decoder.feed(called(*fragments, finish="length"))
+    assert decoder.outcome == Ending("length", "length")
+
+
+def test_arguments_of_more_characters_than_are_kept_are_taken_for_whole() -> None:
+    decoder = slow()
+    decoder.feed(called('{"a":"', *["x" * 500_000] * 8, *["x"] * (MAX_KEPT_ARGUMENTS - 8 * 500_000)))
+    assert decoder.outcome == Ending("tool_calls")

@@ -3,7 +3,7 @@
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import FINISH_REASONS
-from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
+from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls, finish_reason, native_finish_reason
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,6 @@ def test_a_word_that_says_that_the_stream_goes_on_is_no_finish_reason(value: obj
     assert native_finish_reason("Stop") == "Stop"
 
 
-def test_a_response_with_tool_calls_that_just_stopped_ended_for_them() -> None:
-    assert finish_reason("stop", tools=True) == "tool_calls"
-    assert finish_reason(None, tools=True) == "tool_calls"
-    assert finish_reason("length", tools=True) == "length"
-    assert finish_reason("stop", tools=False) == "stop"
+def test_an_answer_with_calls_that_just_stopped_ended_for_them() -> None:
+    ends = {reason: after_calls(reason) for reason in FINISH_REASONS}
+    assert ends == {**dict(zip(FINISH_REASONS, FINISH_REASONS, strict=True)), "stop": "tool_calls"}

@@ -54,6 +54,14 @@ def test_an_answer_as_it_was_sent_passes_with_what_is_unknown() -> None:
     assert message(said) == sent
 
 
+@pytest.mark.parametrize(("stop", "told"), [("end_turn", "tool_use"), ("max_tokens", "max_tokens")])
+def test_a_message_with_calls_as_it_was_sent_does_not_end_as_a_finished_one(stop: str, told: str) -> None:
+    sent = {"id": "m", "content": [{"type": "tool_use", "id": "c", "name": "t", "input": {}}], "stop_reason": stop}
+    chunk = Chunk(tool_calls=(ToolCall(0, "c", "t"),))
+    said = WholeAnswer(chunk, Ending("tool_calls"), "id", sent, is_as_sent=True, extra={})
+    assert json.loads(whole_message(said, "m", "msg_1")) == {**sent, "stop_reason": told}
+
+
 @pytest.mark.parametrize("is_as_sent", [True, False])
 def test_what_else_is_to_say_is_a_member_of_ours(is_as_sent: bool) -> None:
     ending = Ending("content_filter", "SAFETY")

@@ -9,7 +9,12 @@ Nothing raises, since an error that follows text within one read must not lose t
 more chunks come. The result does not depend on how the bytes were cut.
 """
 
-from opensearch_ml_stream.connectors.chunks import Chunk
+from collections.abc import Iterable
+from dataclasses import replace
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
 from opensearch_ml_stream.connectors.decoding.contract import (
     MAX_EVENT_VALUES,
     EventReader,
@@ -20,6 +25,7 @@ from opensearch_ml_stream.connectors.decoding.contract import (
     too_complex,
     truncated,
 )
+from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls
 from opensearch_ml_stream.connectors.decoding.surrogates import SurrogateRepair
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
@@ -32,17 +38,60 @@ MAX_SKIPPED_EVENTS = 3
 _MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
 
 
+# Of the arguments that are kept, to see at the end whether they are whole; more are taken for whole.
+MAX_KEPT_ARGUMENTS = 4 * 1024 * 1024
+
+
+class Calls:
+    """The tool calls of one answer, which have a say in how it ends."""
+
+    __slots__ = ("_arguments", "_room")
+
+    def __init__(self) -> None:
+        self._arguments: dict[int, list[str]] = {}
+        self._room = MAX_KEPT_ARGUMENTS
+
+    def add(self, fragments: Iterable[ToolCall]) -> None:
+        """Note fragments of calls."""
+        for fragment in fragments:
+            self._room -= len(fragment.arguments)
+            if self._room >= 0:
+                self._arguments.setdefault(fragment.index, []).append(fragment.arguments)
+
+    def end(self, outcome: Outcome) -> Outcome:
+        """Return the outcome of an answer that holds these calls.
+
+        Without a reason of the provider's, calls that are not whole say that the answer was cut off. With a reason they
+        are the model's own.
+        """
+        if not isinstance(outcome, Ending):
+            return outcome
+        if outcome.native_finish_reason is None and self._room >= 0 and not self._are_whole():
+            return truncated("the end of a tool call's arguments")
+        return replace(outcome, finish_reason=after_calls(outcome.finish_reason))
+
+    def _are_whole(self) -> bool:
+        try:
+            for fragments in self._arguments.values():
+                orjson.loads("".join(fragments))
+        except ValueError:
+            return False
+        return True
+
+
 class Decoder:
     """Decoder of one provider stream. The module's docstring states the contract."""
 
     __slots__ = (
-        "_framing", "_has_read_event", "_reader", "_skipped", "_surrogates", "chunk_count", "is_ending", "outcome",
+        "_calls", "_framing", "_has_read_event", "_reader", "_skipped", "_surrogates", "chunk_count", "is_ending",
+        "outcome",
     )  # fmt: skip
 
     def __init__(self, framing: Framing, reader: EventReader) -> None:
         self._framing = framing
         self._reader = reader
         self._surrogates: SurrogateRepair | None = None  # created by the first event that may need it
+        self._calls: Calls | None = None  # created by the first tool call
         self._has_read_event = False
         self._skipped = 0
         self.chunk_count = 0  # of the chunks returned so far
@@ -74,7 +123,8 @@ class Decoder:
         chunks = self._read(self._framing.close())
         if self.outcome is None or (has_finished and self.outcome is self._framing.error):
             ended_within_event = self._skipped > skipped and not has_finished
-            self.outcome = truncated("the end of an event") if ended_within_event else self._reader.end_of_input()
+            outcome = truncated("the end of an event") if ended_within_event else self._reader.end_of_input()
+            self.outcome = outcome if self._calls is None else self._calls.end(outcome)
             self.is_ending = True
         return chunks
 
@@ -99,10 +149,19 @@ class Decoder:
             if not isinstance(outcome, Finishing):
                 self.outcome = outcome
                 break
+        self._end_read(chunks)
+        return chunks
+
+    def _end_read(self, chunks: list[Chunk]) -> None:
         self.chunk_count += len(chunks)
+        for chunk in chunks:
+            if chunk[2]:  # tool calls
+                self._calls = self._calls or Calls()
+                self._calls.add(chunk[2])
         if self.outcome is None and self._framing.error is not None:
             self.outcome, self.is_ending = self._framing.error, True
-        return chunks
+        elif self.outcome is not None and self._calls is not None:
+            self.outcome = self._calls.end(self.outcome)
 
     def _read_repaired(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         if self._surrogates is None:

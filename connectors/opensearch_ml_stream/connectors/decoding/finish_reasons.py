@@ -2,6 +2,10 @@
 
 One table serves all providers, since no two of them mean different things by one word, and gateways relay the words of
 others. What a provider's own module says comes on top. Case is ignored.
+
+A word says what its provider thinks of its own work: many say stop after a call too, some of them only where a tool was
+forced by its name. For a client an answer with calls has not ended: that rule (`after_calls`) is applied once, to what
+every reader returns.
 """
 
 from collections.abc import Mapping
@@ -40,12 +44,15 @@ def native_finish_reason(value: Any) -> str | None:
     return None if word is None or word.lower() in _UNFINISHED else word
 
 
-def finish_reason(native: str | None, words: Mapping[str, str] = _NO_WORDS, *, tools: bool = False) -> str:
+def finish_reason(native: str | None, words: Mapping[str, str] = _NO_WORDS) -> str:
     """Return the finish reason of a provider's word; "stop" for None and for a word that is not in the table.
 
-    `words` are the provider's own. `tools` says that the response holds tool calls, for providers whose word is then
-    "stop" all the same.
+    `words` are the provider's own.
     """
     word = (native or "stop").lower()
-    reason = words.get(word) or _REASONS.get(word, "stop")
-    return "tool_calls" if tools and reason == "stop" else reason
+    return words.get(word) or _REASONS.get(word, "stop")
+
+
+def after_calls(reason: str) -> str:
+    """Return the finish reason of an answer that holds calls for the client to act on, where its provider's is this."""
+    return "tool_calls" if reason == "stop" else reason

@@ -74,8 +74,7 @@ class Anthropic:
         return truncated("message_stop") if self._finish is None else self._ending()
 
     def _ending(self) -> Ending:
-        reason = finish_reason(self._finish, tools=self._finish is None and self._call_count > 0)
-        return Ending(reason, self._finish, self._read_usage(), self._model)
+        return Ending(finish_reason(self._finish), self._finish, self._read_usage(), self._model)
 
     def _read_delta(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
         delta = payload["delta"]

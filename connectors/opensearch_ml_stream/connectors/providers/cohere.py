@@ -122,8 +122,7 @@ def _end_v1(payload: dict[str, Any]) -> Outcome:
     response = event_fields.mapping(payload.get("response"))
     if native == "ERROR":
         return event_fields.remote_error(payload.get("error") or response.get("error") or "finish_reason ERROR")
-    tools = bool(response.get("tool_calls"))
-    return Ending(finish_reason(native, tools=tools), native, _usage(event_fields.mapping(response.get("meta"))))
+    return Ending(finish_reason(native), native, _usage(event_fields.mapping(response.get("meta"))))
 
 
 def _usage(usage: dict[str, Any]) -> Usage | None:

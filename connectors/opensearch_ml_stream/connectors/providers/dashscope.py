@@ -68,7 +68,7 @@ class DashScope:
         """Return a good ending if a finish reason has come."""
         if self._finish is None:
             return truncated("its finish reason")
-        return Ending(finish_reason(self._finish, tools=self._tool_calls.has_any), self._finish, self._usage)
+        return Ending(finish_reason(self._finish), self._finish, self._usage)
 
     def _read_message(self, message: dict[str, Any], chunks: list[Chunk]) -> None:
         content = message.get("content")

@@ -61,7 +61,7 @@ class Gemini:
         """Return a good ending if a finish reason has come."""
         if self._finish is None:
             return truncated("finishReason")
-        return Ending(finish_reason(self._finish, tools=self._call_count > 0), self._finish, self._usage, self._model)
+        return Ending(finish_reason(self._finish), self._finish, self._usage, self._model)
 
     def _read_parts(self, parts: list[dict[str, Any]], chunks: list[Chunk]) -> None:
         text = "".join([event_fields.text(part.get("text")) for part in parts if not part.get("thought")])

@@ -136,7 +136,7 @@ class GeminiInteractions:
             self._usage = _read_usage(usage)
 
     def _ending(self) -> Ending:
-        reason = finish_reason(self._status, tools=bool(self._tool_indexes))
+        reason = finish_reason(self._status)
         return Ending(reason, self._status, self._usage, self._model)
 
 

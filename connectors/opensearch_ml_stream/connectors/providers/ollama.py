@@ -49,16 +49,14 @@ class Ollama:
         self._call_count += 1
         name = event_fields.name(function["name"])
         return ToolCall(
-            index, event_fields.name(call.get("id")), name, event_fields.arguments(function.get("arguments"))
+            index, event_fields.name(call.get("id")), name, event_fields.arguments(function.get("arguments") or {})
         )
 
     def _ending(self, payload: dict[str, Any]) -> Ending:
         native = event_fields.name(payload.get("done_reason"))
         counts = event_fields.count(payload.get("prompt_eval_count")), event_fields.count(payload.get("eval_count"))
         usage = None if counts == (None, None) else Usage(*counts)
-        return Ending(
-            finish_reason(native, tools=self._call_count > 0), native, usage, event_fields.name(payload.get("model"))
-        )
+        return Ending(finish_reason(native), native, usage, event_fields.name(payload.get("model")))
 
 
 OLLAMA = StreamSpec(

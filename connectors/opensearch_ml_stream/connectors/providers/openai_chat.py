@@ -78,9 +78,7 @@ class OpenAIChat:
         return truncated("[DONE]") if self._finish is None else self._ending()
 
     def _ending(self) -> Ending:
-        called_tools = self._finish is None and self._tool_calls is not None
-        reason, model = finish_reason(self._finish, tools=called_tools), event_fields.name(self._model)
-        return Ending(reason, self._finish, self._usage, model)
+        return Ending(finish_reason(self._finish), self._finish, self._usage, event_fields.name(self._model))
 
     def _read_choice(self, choice: dict[str, Any], chunks: list[Chunk]) -> None:
         delta = choice.get("delta")

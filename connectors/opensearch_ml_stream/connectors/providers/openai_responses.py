@@ -100,7 +100,7 @@ class OpenAIResponses:
     def _ending(self, response: dict[str, Any], *, complete: bool) -> Ending:
         native = event_fields.mapping(response.get("incomplete_details")).get("reason") or response.get("status")
         word = event_fields.name(native)
-        reason = finish_reason(word, tools=complete and bool(self._tool_indexes))
+        reason = finish_reason(word)
         if reason == "stop" and not complete:  # incomplete for a reason of the server's own
             reason = "error"
         return Ending(reason, word, _usage(response), event_fields.name(response.get("model")) or self._model)

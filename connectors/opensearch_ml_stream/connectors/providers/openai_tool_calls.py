@@ -17,11 +17,6 @@ class ToolCalls:
         self._moved: dict[int, int] = {}  # the server's index -> ours, where a later call has the index of another
         self._last = 0  # our index of the last fragment
 
-    @property
-    def has_any(self) -> bool:
-        """Return whether a tool call has come."""
-        return bool(self._ids)
-
     def read_all(self, calls: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
         """Return the elements of a `tool_calls` as fragments, each with an index that no other call has.
 

@@ -50,7 +50,7 @@ class WorkersAI:
         return truncated("[DONE]") if self._finish is None else self._ending()
 
     def _ending(self) -> Ending:
-        return Ending(finish_reason(self._finish, tools=self._tool_calls.has_any), self._finish, self._usage)
+        return Ending(finish_reason(self._finish), self._finish, self._usage)
 
     def _as_openai(self, call: dict[str, Any]) -> dict[str, Any]:
         """Return a call in OpenAI's shape; whole calls have no index of their own."""
@@ -58,7 +58,8 @@ class WorkersAI:
             return call
         index = self._whole_calls
         self._whole_calls += 1
-        return {"index": index, "id": call.get("id"), "function": call}
+        function = {"name": call.get("name"), "arguments": call.get("arguments") or {}}
+        return {"index": index, "id": call.get("id"), "function": function}
 
 
 def _read_usage(usage: dict[str, Any]) -> Usage:

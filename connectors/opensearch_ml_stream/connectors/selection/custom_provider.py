@@ -107,9 +107,7 @@ class CustomProvider:
         return self._tool_calls.read_all(event_fields.elements(calls))
 
     def _ending(self) -> Ending:
-        called_tools = self._finish is None and self._tool_calls.has_any
-        reason = finish_reason(self._finish, self._rules.finish_words, tools=called_tools)
-        return Ending(reason, self._finish, self._usage)
+        return Ending(finish_reason(self._finish, self._rules.finish_words), self._finish, self._usage)
 
 
 def _usage(counts: dict[str, Any]) -> Usage:

@@ -1,6 +1,9 @@
 """Whole responses in OpenAI's form."""
 
 import json
+from typing import Any
+
+import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
@@ -66,3 +69,20 @@ def test_completions_have_their_text_in_the_choice() -> None:
     body = json.loads(completions_response(ENVELOPE, Chunk("a"), Ending(), {}))
     assert body["object"] == "text_completion"
     assert body["choices"] == [{"text": "a", "index": 0, "logprobs": None, "finish_reason": "stop"}]
+
+
+@pytest.mark.parametrize(
+    ("message", "said", "told"),
+    [
+        ({"tool_calls": [{"id": "c"}]}, "stop", "tool_calls"),
+        ({"tool_calls": [{"id": "c"}]}, "length", "length"),
+        ({"function_call": {"name": "f"}}, "stop", "function_call"),
+        ({"tool_calls": [], "function_call": None}, "stop", "stop"),
+        ({"tool_calls": [{"id": "c"}]}, None, None),
+    ],
+)
+def test_a_choice_with_calls_does_not_end_as_a_finished_one(message: Any, said: str, told: str) -> None:
+    plain = {"index": 1, "message": {"content": "a"}, "finish_reason": "stop"}
+    choice = {"index": 0, "message": message, "finish_reason": said}
+    body = json.loads(as_sent({"choices": [choice, plain]}, Ending(), {}))
+    assert body == {"choices": [{**choice, "finish_reason": told}, plain]}

@@ -11,7 +11,7 @@
 """
 
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -37,7 +37,9 @@ from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns imp
 )
 from opensearch_ml_stream.connectors.conversation.dialects.written_options import wants_summary
 from opensearch_ml_stream.connectors.conversation.dialects.written_parts import parse_arguments
+from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Finishing, Outcome
+from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls, finish_reason
 from opensearch_ml_stream.connectors.event import Event
 
 DEFAULT_MAX_TOKENS = 4096
@@ -308,16 +310,30 @@ class ChooseMoreThanText:
     another block, is chosen.
     """
 
-    __slots__ = ("_block", "_inner")
+    __slots__ = ("_block", "_has_called", "_inner")
 
     def __init__(self, wants_usage: bool = True, *, inner: Inner) -> None:
         self._inner = inner
         self._block: object = None  # the number of the block that was started last
+        self._has_called = False
 
     def __call__(self, event: Event, chunks: Sequence[Chunk], outcome: Outcome | Finishing | None) -> Event | None:
         """Choose an event; see `ChooseEvent`."""
         inner = self._inner(event)
-        return inner if inner is not None and self._says_more_than_text(inner.payload) else None
+        if inner is None or not self._says_more_than_text(inner.payload):
+            return None
+        if any(chunk.tool_calls for chunk in chunks):
+            self._has_called = True
+        return self._ended_by_calls(inner) if self._has_called else inner
+
+    def _ended_by_calls(self, event: Event) -> Event:
+        """Return an event that does not say of an answer with calls that it has finished."""
+        payload = event.payload
+        member = {"message_delta": "delta", "message_start": "message"}.get(payload["type"])
+        if member is None:
+            return event
+        ended = end_with_calls(payload[member])
+        return event if ended is payload[member] else Event.of({**payload, member: ended}, event.name)
 
     def _says_more_than_text(self, payload: dict[str, Any]) -> bool:
         kind = payload.get("type")
@@ -329,6 +345,15 @@ class ChooseMoreThanText:
         is_text = delta["type"] == "text_delta" and delta.keys() == _TEXT_DELTA and delta["text"] != ""
         is_next = self._block is None or payload.get("index") == self._block
         return not (is_text and is_next and payload.keys() == _DELTA_EVENT)
+
+
+def end_with_calls(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message with calls, or the end of one, with the stop reason for that where its provider said the end."""
+    word = event_fields.name(message.get("stop_reason"))
+    if word is None:
+        return message
+    reason = finish_reason(word)
+    return message if after_calls(reason) == reason else {**message, "stop_reason": "tool_use"}
 
 
 def _itself(event: Event) -> Event:

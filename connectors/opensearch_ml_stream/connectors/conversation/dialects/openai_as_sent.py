@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk
+from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome
+from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls, finish_reason
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 
@@ -19,6 +21,7 @@ from opensearch_ml_stream.connectors.event import Event
 _ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint", "obfuscation", "p"})
 _NOT_SAID = _ENVELOPE | {"choices"}
 _ABSENT: tuple[Any, ...] = (None, "", [], {})
+_CALLS = ("function_call", "tool_calls")  # members that hold calls, and the finish reasons for these
 
 
 def choose_all(event: Event, chunks: Sequence[Chunk], outcome: Outcome | Finishing | None) -> Event | None:
@@ -33,13 +36,14 @@ class ChooseChoices:
     are, or none: the fast path relies on it.
     """
 
-    __slots__ = ("_choice", "_first", "_text", "_wants_usage")
+    __slots__ = ("_called", "_choice", "_first", "_text", "_wants_usage")
 
     def __init__(self, wants_usage: bool = True, *, text: str = "delta") -> None:
         self._wants_usage = wants_usage
         self._text = text  # the member of a choice that holds its text
         self._first: dict[str, Any] = {}  # the first event with a text of choice 0, and that choice
         self._choice: dict[str, Any] = {}
+        self._called: dict[int, str] = {}  # the finish reasons for the calls of choices, by their index
 
     def __call__(self, event: Event, chunks: Sequence[Chunk], outcome: Outcome | Finishing | None) -> Event | None:
         """Choose an event; see `ChooseEvent`."""
@@ -52,10 +56,22 @@ class ChooseChoices:
         if not choices and not self._wants_usage and payload.get("usage"):
             return None
         if self._first:
-            return None if (chunks or outcome is None) and self._is_text(payload, choices) else event
-        if chunks and chunks[0].text and not choices[0].get("index"):
+            if (chunks or outcome is None) and self._is_text(payload, choices):
+                return None
+        elif chunks and chunks[0].text and not choices[0].get("index"):
             self._first, self._choice = payload, choices[0]
-        return event
+        return self._ended_by_calls(event, payload, choices)
+
+    def _ended_by_calls(self, event: Event, payload: dict[str, Any], choices: list[dict[str, Any]]) -> Event:
+        """Return an event in which choices with calls do not end as finished ones."""
+        for choice in choices:
+            calls = reason_of_calls(choice.get("delta"))
+            if calls is not None and len(self._called) < event_fields.MAX_ELEMENTS:
+                self._called[_index(choice)] = calls
+        if not self._called:
+            return event
+        ended = [end_with_calls(choice, self._called.get(_index(choice))) for choice in choices]
+        return event if ended == choices else Event.of({**payload, "choices": ended}, event.name)
 
     def _is_text(self, payload: dict[str, Any], choices: list[dict[str, Any]]) -> bool:
         """Return whether an event says nothing, or nothing but a piece of text that choice 0 goes on with."""
@@ -84,3 +100,22 @@ class ChooseChoices:
             if name != "role" or value != (first.get(self._text) or {}).get("role"):
                 return False
         return True
+
+
+def reason_of_calls(message: Any) -> str | None:
+    """Return the finish reason for the calls in a message or a delta, None if it has none."""
+    holder = event_fields.mapping(message)
+    return next((member for member in _CALLS if holder.get(member)), None)
+
+
+def end_with_calls(choice: dict[str, Any], calls: str | None) -> dict[str, Any]:
+    """Return a choice, with the finish reason for its calls if it has some and its provider says that it is done."""
+    word = event_fields.name(choice.get("finish_reason"))
+    if calls is None or word is None:
+        return choice
+    reason = finish_reason(word)
+    return choice if after_calls(reason) == reason else {**choice, "finish_reason": calls}
+
+
+def _index(choice: dict[str, Any]) -> int:
+    return event_fields.count(choice.get("index")) or 0

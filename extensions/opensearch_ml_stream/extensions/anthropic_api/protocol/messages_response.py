@@ -1,11 +1,13 @@
 """Whole responses of `/v1/messages`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import end_with_calls
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.extensions.anthropic_api.protocol.endings import said_beside, stop_reason, usage_fields
 from opensearch_ml_stream.extensions.anthropic_api.protocol.ids import tool_id
@@ -18,9 +20,13 @@ def whole_message(answer: WholeAnswer, model: str, message_id: str) -> bytes:
 
     What else there is to say of it is in MEMBER. UpstreamError for an answer that Anthropic's form cannot hold.
     """
-    message = answer.response if answer.is_as_sent else _message(answer.chunk, answer.ending, model, message_id)
+    message = _as_sent(answer) if answer.is_as_sent else _message(answer.chunk, answer.ending, model, message_id)
     beside = said_beside(answer.ending, answer.extra)
     return orjson.dumps({**message, MEMBER: beside} if beside else message)
+
+
+def _as_sent(answer: WholeAnswer) -> Mapping[str, Any]:
+    return end_with_calls(answer.response) if answer.chunk.tool_calls else answer.response
 
 
 def _message(chunk: Chunk, ending: Ending, model: str, message_id: str) -> dict[str, Any]:
