@@ -42,11 +42,10 @@ def test_rows_in_another_order_are_given_by_their_numbers() -> None:
     assert second["data"] == [{"index": 0, "embedding": [2.0]}, {"index": 1, "embedding": [3.0]}]
 
 
-@pytest.mark.parametrize("numbers", [(0, 0), (1, 2), (2, 1), (1, None), (True, False), (1.0, 0.0), ("1", "0")])
-def test_numbers_that_are_not_those_of_the_texts_change_nothing(numbers: tuple[Any, Any]) -> None:
-    rows = [{"index": number, "embedding": [float(place)]} for place, number in enumerate(numbers)]
-    shares = split({"data": rows}, DATA, ("a",), ("b",))
-    assert [share["data"][0]["embedding"] for share in shares] == [[0.0], [1.0]]
+def test_rows_whose_numbers_are_not_those_of_the_texts_are_given_to_nobody() -> None:
+    rows = [{"index": number, "embedding": [1.0]} for number in (0, 0)]
+    with pytest.raises(UpstreamError, match="more than once"):
+        split({"data": rows}, DATA, ("a",), ("b",))
 
 
 def test_usage_is_shared_by_characters_and_none_is_lost() -> None:

@@ -1,6 +1,7 @@
 """From texts to the parameters of provider calls."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -102,6 +103,30 @@ def test_a_nova_text_may_be_an_object_that_says_what_it_is(text: str, parameters
 def test_the_requests_own_parameters_win_over_what_a_function_makes() -> None:
     given = TextDocsInput(("a",), {"input": "mine", "dimensions": JsonText("8")})
     assert _calls(_action(None), given) == [{"input": "mine", "dimensions": 8}]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "inputs"),
+    [
+        ("openai.embedding", TextDocsInput(("a", "b")), [2]),
+        ("openai.embedding", TextDocsInput(("a", "b"), {"input": "[]"}), [None]),
+        ("bedrock.embedding", TextDocsInput(("a", "b")), [1, 1]),
+        ("bedrock.multimodal_embedding", TextDocsInput(("a", "aGk=")), [None]),
+        ("bedrock.nova.video_embedding", TextDocsInput(("dg==",)), [None]),
+        ("cohere.rerank", TextSimilarityInput("q", ("a", "b")), [2]),
+        ("cohere.rerank", TextSimilarityInput("q", ("a", "b"), {"top_n": "1"}), [None]),
+        ("cohere.embedding", RemoteInput({"texts": JsonText('["a","b"]')}), [2]),
+        ("cohere.embedding", RemoteInput({"texts": "a"}), [None]),
+        ("openai.embedding", RemoteInput({"input": JsonText("[1,2]")}), [None]),
+        ("bedrock.embedding", RemoteInput({"inputText": '["a"]'}), [None]),
+    ],
+)
+def test_a_call_says_of_how_many_inputs_its_response_is(
+    name: str, given: PredictInput, inputs: list[int | None]
+) -> None:
+    action = replace(_built_in(name), post_process_function="connector.post_process.openai.embedding")
+    steps = plan_steps(action, {}, given)
+    assert [step.inputs for step in steps if isinstance(step, Step)] == inputs
 
 
 def test_parameters_pass_every_built_in_function_unchanged() -> None:

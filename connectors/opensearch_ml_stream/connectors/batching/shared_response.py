@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.predict.input_order import put_in_order
 from opensearch_ml_stream.connectors.predict.post_process import parse_body
 from opensearch_ml_stream.connectors.spending.response_usage import read_counts
 
@@ -28,7 +29,7 @@ def split_response(body: bytes, path: RowPath, requests: Sequence[Sequence[str]]
 
     Nothing else of the response is in them: it may be about the texts of others, as Cohere's `texts` are. `requests`
     are the texts of each, in the order in which they were sent. Usage is shared by characters. UpstreamError if the
-    response has not one row for each text.
+    response has not one row for each text, or numbers them wrongly.
     """
     ends = list(accumulate(map(len, requests), initial=0))
     response, rows = _parse(body, path, ends[-1])
@@ -38,28 +39,19 @@ def split_response(body: bytes, path: RowPath, requests: Sequence[Sequence[str]]
             f"The provider's response to {ends[-1]} texts, which _sidecar.batching has merged from {len(requests)} "
             f"requests, has {has} at [{path.path}]"
         )
-    rows = _by_index(rows)
+    index = put_in_order(rows, path.path)
     counts = read_counts(response) if isinstance(response, dict) else {}
     usages = _share(counts, requests)
     return [
-        _body(rows[start:end], start, path, usage) for (start, end), usage in zip(pairwise(ends), usages, strict=True)
+        _body(rows[start:end], index, path, usage) for (start, end), usage in zip(pairwise(ends), usages, strict=True)
     ]
 
 
-def _by_index(rows: list[Any]) -> list[Any]:
-    """Return the rows in the order of the texts: a provider that numbers them may send them in any."""
-    numbers: list[Any] = [row.get("index") if isinstance(row, dict) else None for row in rows]
-    order = list(range(len(rows)))
-    if numbers == order or any(type(number) is not int for number in numbers) or sorted(numbers) != order:
-        return rows
-    return sorted(rows, key=lambda row: row["index"])
-
-
-def _body(rows: list[Any], start: int, path: RowPath, usage: Mapping[str, int]) -> bytes:
-    """Return a response with these rows, of which the first was the row `start`."""
-    for position, row in enumerate(rows):
-        if isinstance(row, dict) and row.get("index") == start + position:
-            row["index"] = position
+def _body(rows: list[Any], index: str | None, path: RowPath, usage: Mapping[str, int]) -> bytes:
+    """Return a response with these rows, numbered anew if the provider has numbered them in `index`."""
+    if index is not None:
+        for position, row in enumerate(rows):
+            row[index] = position
     value: Any = rows
     for name in reversed(path.to_rows):
         value = {name: value}

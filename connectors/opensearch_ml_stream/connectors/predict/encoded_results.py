@@ -32,11 +32,14 @@ def join_outputs(outputs: Sequence[Json]) -> bytes:
     return b"".join(parts)
 
 
-def encode_embeddings(place: EmbeddingPath, body: bytes) -> Json | None:
-    """Return the output of a provider's response with embeddings; None if `post_process` has to read it."""
+def encode_embeddings(place: EmbeddingPath, body: bytes, inputs: int | None = None) -> Json | None:
+    """Return the output of a provider's response with embeddings; None if `post_process` has to read it.
+
+    It has so many `inputs`, if that is known. UpstreamError for rows that are numbered wrongly.
+    """
     cut = cut_arrays(body)
     vectors = None if cut is None else _find_vectors(place, cut)
-    if vectors is None:
+    if vectors is None or inputs not in (None, len(vectors)):
         return None
     head = b'{"name":"sentence_embedding","data_type":"%b","shape":[' % place.data_type.encode()
     parts: Json = []
@@ -54,7 +57,7 @@ def _find_vectors(place: EmbeddingPath, cut: CutBody) -> list[bytes] | None:
     A path that leads into an array would find something else in its mark. It cannot if it has only names, nor if it
     ends at each of the arrays.
     """
-    selected = place.path.read(cut.frame)
+    selected = place.read(cut.frame)
     values = [selected] if place.is_one else selected
     if not isinstance(values, list) or not values:
         return None

@@ -18,6 +18,7 @@ import orjson
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.predict import tensors
+from opensearch_ml_stream.connectors.predict.input_order import check_count, put_in_order
 from opensearch_ml_stream.connectors.predict.painless_source import (
     PainlessCall,
     define_escape,
@@ -55,6 +56,10 @@ class EmbeddingPath:
     path: JSONPath
     is_one: bool
     data_type: str
+
+    def read(self, document: Any) -> Any:
+        """Return what is at the path, in the order of the inputs. UpstreamError for rows that are numbered wrongly."""
+        return _read_in_order(self.path, document)
 
     @property
     def has_only_names(self) -> bool:
@@ -94,15 +99,18 @@ def _embedding_path(function: str, response_filter: str) -> EmbeddingPath | None
     return EmbeddingPath(path, built_in.read is _embedding, _data_type(source))
 
 
-def read_response(action: Action, parameters: Mapping[str, str], body: bytes) -> list[Tensor] | PainlessCall:
+def read_response(
+    action: Action, parameters: Mapping[str, str], body: bytes, inputs: int | None = None
+) -> list[Tensor] | PainlessCall:
     """Return the tensors of a response, or the script to run, whose result is for `read_script_result`.
 
-    `parameters` are the connector's with the request's laid over them. UpstreamError if the response cannot be read.
+    `parameters` are the connector's with the request's laid over them. UpstreamError if the response cannot be read, or
+    if a built-in function finds another number of embeddings or scores in it than it is to have `inputs`.
     """
     value = parse_body(body)
     function = fill_parameters(action.post_process_function or "", parameters).strip()
     if function.startswith(_PREFIX):
-        return _built_in(function, parameters.get(RESPONSE_FILTER, ""), value, len(body))
+        return _built_in(function, parameters.get(RESPONSE_FILTER, ""), value, len(body), inputs)
     if function:
         return PainlessCall(define_escape(function), value if isinstance(value, dict) else {"result": value})
     return _default(parameters, body, value)
@@ -139,7 +147,7 @@ def _default(parameters: Mapping[str, str], text: bytes, value: Any) -> list[Ten
     """Return the tensor of `value` after filter and processors; without a filter the processors work on `text`."""
     source = parameters.get(RESPONSE_FILTER)
     if source:
-        value = _read(source, value, len(text))
+        value = compile_path(source).read(value, _work(source, len(text)))
         if value is MISSING:
             raise UpstreamError(f"The provider's response has nothing at [{source}], the {RESPONSE_FILTER}")
     if parameters.get(OUTPUT_PROCESSORS):
@@ -151,21 +159,31 @@ def _default(parameters: Mapping[str, str], text: bytes, value: Any) -> list[Ten
     return [tensors.of_value(value)]
 
 
-def _read(path: str, value: Any, size: int) -> Any:
-    """Read from a response of this many bytes. UpstreamError if the path takes too much work for the size."""
-    return compile_path(path).read(value, WorkLimit(f"The JSONPath [{path}]", size, UpstreamError))
+def _work(path: str, size: int) -> WorkLimit:
+    """Return the limit for reading a response of this many bytes."""
+    return WorkLimit(f"The JSONPath [{path}]", size, UpstreamError)
 
 
-def _built_in(function: str, response_filter: str, value: Any, size: int) -> list[Tensor]:
+def _read_in_order(path: JSONPath, value: Any, work: WorkLimit | None = None) -> Any:
+    if (rows := path.rows(value)) is not None:
+        put_in_order(rows, path.source)
+    return path.read(value, work)
+
+
+def _built_in(function: str, response_filter: str, value: Any, size: int, inputs: int | None) -> list[Tensor]:
     built_in = _find_built_in(function)
     path = response_filter.strip() or built_in.path
-    selected = _read(path, value, size)
+    read = _read_in_order if built_in.read is _embeddings else JSONPath.read
+    selected = read(compile_path(path), value, _work(path, size))
     if selected is MISSING:
         raise UpstreamError(f"The provider's response has nothing at [{path}], where {function} reads it")
     try:
-        return built_in.read(selected, _data_type(path))
+        output = built_in.read(selected, _data_type(path))
     except (TypeError, ValueError) as error:
         raise UpstreamError(f"{function} cannot read what the provider's response has at [{path}]: {error}") from None
+    if built_in.read in _OF_EACH_INPUT:
+        check_count(len(output), inputs, "score" if built_in.read is _similarities else "embedding", path)
+    return output
 
 
 def _data_type(path: str) -> str:
@@ -203,7 +221,7 @@ def _similarities(value: Any, data_type: str) -> list[Tensor]:
     scores: dict[int, float] = {}
     for item in value:
         name = next((name for name in _SCORES if isinstance(item, dict) and name in item), None)
-        if name is None or not isinstance(item.get("index"), int):
+        if name is None or type(item.get("index")) is not int:
             raise ValueError("The rerank result should contain index and relevance_score.")
         scores[item["index"]] = item[name]
     if sorted(scores) != list(range(len(value))):
@@ -228,6 +246,7 @@ def _passthrough(value: Any, data_type: str) -> list[Tensor]:
     return [tensors.of_rest(item) for item in items if isinstance(item, dict)]
 
 
+_OF_EACH_INPUT = (_embeddings, _embedding, _similarities)
 _BUILT_IN: Mapping[str, _BuiltIn] = {
     f"{_PREFIX}{name}": built_in
     for name, built_in in {

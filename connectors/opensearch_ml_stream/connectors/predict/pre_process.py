@@ -39,9 +39,14 @@ _TO_STRING = "pre_process_function.convert_input_to_json_string"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One provider call: the parameters to lay over the connector's."""
+    """One provider call: the parameters to lay over the connector's.
+
+    Its response has an embedding or a score for each of its `inputs`; None where it may have any number of them, as
+    where a script has made one of several texts.
+    """
 
     parameters: Mapping[str, str]
+    inputs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +59,14 @@ class ScriptStep:
 
 @dataclass(frozen=True, slots=True)
 class _Embedding:
-    """A built-in function for texts. `max_texts` is how many of them one call can send, None for any number."""
+    """A built-in function for texts. `max_texts` is how many of them one call can send, None for any number.
+
+    `is_of_each` is whether each text gets one embedding: a text with its image has one, and a video may have two.
+    """
 
     parameters: Callable[[Sequence[str]], dict[str, str]]
     max_texts: int | None = None
+    is_of_each: bool = True
 
 
 def plan_steps(
@@ -74,18 +83,24 @@ def plan_steps(
     if function and not function.startswith(_PREFIX):
         return _script_steps(function, connector_parameters, predict_input)
     if isinstance(predict_input, RemoteInput):
-        return [Step(own)]
+        return [Step(own, _count_listed(action, function, own))]
     if isinstance(predict_input, TextDocsInput):
         embedding = _embedding(function)
         return [
-            Step({**embedding.parameters(texts), **own})
+            _step(embedding.parameters(texts), own, len(texts) if embedding.is_of_each else None)
             for texts in split_texts(predict_input.text_docs, step_size(connector_parameters), embedding.max_texts)
         ]
     if not function:
         raise InvalidRequest("pre_process_function not defined in connector")
     if isinstance(predict_input, TextSimilarityInput) and function in _RERANK:
-        return [Step({**_RERANK[function](predict_input.query_text, predict_input.text_docs), **own})]
+        texts = predict_input.text_docs
+        return [_step(_RERANK[function](predict_input.query_text, texts), own, len(texts))]
     raise _wrong_input(function)
+
+
+def _step(made: Mapping[str, str], own: Mapping[str, str], inputs: int | None) -> Step:
+    """Return the call with what a function has made; the request's own parameters win, and change what it is about."""
+    return Step({**made, **own}, inputs if own.keys().isdisjoint(made) else None)
 
 
 def takes_texts(action: Action, free: Collection[str]) -> bool:
@@ -176,6 +191,16 @@ def _script_params(predict_input: PredictInput, connector_parameters: Mapping[st
     return [{"algorithm": "REMOTE", **own}]
 
 
+def _count_listed(action: Action, function: str | None, own: Mapping[str, str]) -> int | None:
+    """Return how many texts the caller has listed in the parameter that the action's function would have made."""
+    embedding = _EMBEDDINGS.get(function or _DEFAULT) if action.post_process_function else None
+    if embedding is None or embedding.max_texts is not None:
+        return None
+    [name] = embedding.parameters(())
+    given = jsontext.value_or_text(own.get(name, ""))
+    return len(given) if isinstance(given, list) and set(map(type, given)) == {str} else None
+
+
 def _parse_containers(parameters: Mapping[str, str]) -> dict[str, Any]:
     return {
         name: jsontext.value_or_text(text) if isinstance(text, JsonText) or jsontext.is_container(text) else text
@@ -262,11 +287,11 @@ _EMBEDDINGS: Mapping[str, _Embedding] = {
         "cohere.embedding": _Embedding(_array("texts")),
         "cohere.multimodal_embedding": _Embedding(_array("images")),
         "bedrock.embedding": _Embedding(_first("inputText"), max_texts=1),
-        "bedrock.multimodal_embedding": _Embedding(_text_and_image, max_texts=2),
-        "bedrock.nova.embedding": _Embedding(_nova, max_texts=1),
+        "bedrock.multimodal_embedding": _Embedding(_text_and_image, max_texts=2, is_of_each=False),
+        "bedrock.nova.embedding": _Embedding(_nova, max_texts=1, is_of_each=False),
         "bedrock.nova.text_embedding": _Embedding(_first("inputText"), max_texts=1),
         "bedrock.nova.image_embedding": _Embedding(_first("inputImage"), max_texts=1),
-        "bedrock.nova.video_embedding": _Embedding(_first("inputVideo"), max_texts=1),
+        "bedrock.nova.video_embedding": _Embedding(_first("inputVideo"), max_texts=1, is_of_each=False),
         "bedrock.nova.audio_embedding": _Embedding(_first("inputAudio"), max_texts=1),
     }.items()
 }

@@ -104,6 +104,11 @@ class JSONPath:
             spend_on_values(values, work)
         return [values] if self._at_once else values
 
+    def rows(self, document: Any) -> list[Any] | None:
+        """Return the array whose elements a path that finds several values goes through first, None if it is none."""
+        start = None if self.is_definite else _descend(document, self.prefix)
+        return start if isinstance(start, list) else None
+
     def select(self, document: Any, work: WorkLimit | None = None) -> list[Any]:
         """Return the matched values as a list, empty if the path matches nothing."""
         result = self.read(document, work)

@@ -95,6 +95,16 @@ def test_a_response_that_no_function_has_read_is_read_here(said: Any, tokens: in
     assert (body["data"][0]["embedding"], body["usage"]["prompt_tokens"]) == ([1.5], tokens)
 
 
+def test_such_a_response_is_read_by_the_indexes_of_its_embeddings() -> None:
+    request = read_embeddings_request({"model": "m", "input": ["a", "b"]})
+    said = {"data": [{"embedding": [2.5], "index": 1}, {"embedding": [1.5], "index": 0}]}
+    body = json.loads(embeddings_response(request, prediction(response(said))))
+    assert [row["embedding"] for row in body["data"]] == [[1.5], [2.5]]
+    said["data"][0]["index"] = 0
+    with pytest.raises(UpstreamError, match="more than once"):
+        embeddings_response(request, prediction(response(said)))
+
+
 @pytest.mark.parametrize(
     "outputs",
     [

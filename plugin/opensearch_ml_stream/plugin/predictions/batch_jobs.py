@@ -152,7 +152,7 @@ class BatchJobs:
     ) -> dict[str, Any]:
         """Return the provider's description of the job, empty if its response has none."""
         body = await self.calls.fetch(model, request)
-        [output] = await read_responses(action, parameters, [body], self.scripts)
+        [output] = await read_responses(action, parameters, [(body, None)], self.scripts)
         job = output[0].get("dataAsMap") if output else None
         return dict(job) if isinstance(job, Mapping) else {}
 

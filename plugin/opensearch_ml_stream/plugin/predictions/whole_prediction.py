@@ -35,6 +35,9 @@ MAX_REQUEST_BYTES = 32 * 1024 * 1024  # of all calls of one prediction, whose pa
 Fetch = Callable[[ProviderRequest], Awaitable[bytes]]
 """Sends a request to the provider and returns the body of its 2xx response."""
 
+Response = tuple[bytes, int | None]
+"""The body of a response, and of how many inputs it is; see `Step.inputs`."""
+
 
 async def predict_whole(
     model: CompiledModel, predict_input: PredictInput, fetch: Fetch, scripts: PainlessRunner, checks: GuardrailChecks
@@ -44,7 +47,7 @@ async def predict_whole(
     Any call that fails fails all of them.
     """
     fetched = await _call_provider(model, predict_input, fetch, scripts, checks)
-    outputs = await read_responses(fetched.action, fetched.parameters, fetched.bodies, scripts)
+    outputs = await read_responses(fetched.action, fetched.parameters, fetched.responses, scripts)
     response = {"inference_results": [{"output": output, "status_code": 200} for output in outputs]}
     model.check_output(response)
     return response
@@ -59,20 +62,20 @@ async def predict_whole_encoded(
     fetched = await _call_provider(model, predict_input, fetch, scripts, checks)
     place = post_process.embedding_path(fetched.action, fetched.parameters)
     if place is None:
-        return encode_tensors(await read_responses(fetched.action, fetched.parameters, fetched.bodies, scripts))
-    outputs = [encode_embeddings(place, body) for body in fetched.bodies]
-    others = [body for output, body in zip(outputs, fetched.bodies, strict=True) if output is None]
+        return encode_tensors(await read_responses(fetched.action, fetched.parameters, fetched.responses, scripts))
+    outputs = [encode_embeddings(place, body, inputs) for body, inputs in fetched.responses]
+    others = [response for output, response in zip(outputs, fetched.responses, strict=True) if output is None]
     parsed = iter(await read_responses(fetched.action, fetched.parameters, others, scripts))
     return join_outputs([[to_json(next(parsed))] if output is None else output for output in outputs])
 
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    """The provider's response bodies, and what they are to be read by."""
+    """The provider's responses, and what they are to be read by."""
 
     action: Action
     parameters: Mapping[str, str]  # the connector's, with the request's laid over them
-    bodies: Sequence[bytes]
+    responses: Sequence[Response]
 
 
 async def _call_provider(
@@ -90,7 +93,7 @@ async def _call_provider(
     if not isinstance(predict_input, RemoteInput):
         _check_input(model, predict_input, steps)
     bodies = await fetch_checked(model, _render_all(action, steps), fetch, checks)
-    return _Fetched(action.action, parameters, bodies)
+    return _Fetched(action.action, parameters, list(zip(bodies, [step.inputs for step in steps], strict=True)))
 
 
 async def fetch_checked(
@@ -139,17 +142,17 @@ def _check_input(model: CompiledModel, predict_input: PredictInput, steps: Seque
 
 
 async def read_responses(
-    action: Action, parameters: Mapping[str, str], bodies: Sequence[bytes], scripts: PainlessRunner
+    action: Action, parameters: Mapping[str, str], responses: Sequence[Response], scripts: PainlessRunner
 ) -> list[list[Tensor]]:
-    """Return the tensors of each response body, in order."""
-    outputs = [post_process.read_response(action, parameters, body) for body in bodies]
+    """Return the tensors of each response, in order."""
+    outputs = [post_process.read_response(action, parameters, body, inputs) for body, inputs in responses]
     tensors = [output for output in outputs if not isinstance(output, PainlessCall)]
     if len(tensors) == len(outputs):
         return tensors
     results = iter(await scripts.run([output for output in outputs if isinstance(output, PainlessCall)]))
     return [
         post_process.read_script_result(parameters, body, next(results)) if isinstance(output, PainlessCall) else output
-        for output, body in zip(outputs, bodies, strict=True)
+        for output, (body, _) in zip(outputs, responses, strict=True)
     ]
 
 

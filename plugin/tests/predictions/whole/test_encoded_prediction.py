@@ -48,6 +48,8 @@ async def _no_guard_model(guard: object, text: str) -> Any:
         TextDocsInput(_TEXTS),
         TextDocsInput(_TEXTS, {"response_filter": "$.data[0].embedding"}),
         TextDocsInput(_TEXTS, {"response_filter": "$.gone"}),
+        TextDocsInput(("one", "lost", "three")),
+        TextDocsInput(("one", "lost")),
         RemoteInput({"input": '["a", "b"]'}),
     ],
 )
@@ -55,9 +57,10 @@ async def _no_guard_model(guard: object, text: str) -> Any:
 @pytest.mark.parametrize("step_size", ["1", "2", "3"])
 async def test_an_encoded_prediction_is_the_whole_one(predict_input: PredictInput, output: str, step_size: str) -> None:
     async def fetch(request: ProviderRequest) -> bytes:
-        """Embed one text long, another one short, so that some responses are cut and others parsed."""
-        texts = orjson.loads(request.body)["input"]
-        return orjson.dumps({"data": [{"embedding": [0.5] * (3 if text == "two" else 300)} for text in texts]})
+        """Embed one text long, another one short, so that some responses are cut and others parsed; the last first."""
+        texts = list(enumerate(orjson.loads(request.body)["input"]))
+        vectors = {number: [0.5 + number] * (3 if text == "two" else 300) for number, text in texts if text != "lost"}
+        return orjson.dumps({"data": [{"index": number, "embedding": vectors[number]} for number in reversed(vectors)]})
 
     store = SQLiteStore(":memory:")
     checks = GuardrailChecks(store, _no_guard_model)

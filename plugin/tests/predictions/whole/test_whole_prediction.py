@@ -81,6 +81,17 @@ class EmbeddingProvider:
         return orjson.dumps({"length": len(body["input"]), "said": body["input"]})
 
 
+class ScriptedEmbeddings(EmbeddingProvider):
+    """Responds to everything with the same rows."""
+
+    def __init__(self, *rows: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.rows = rows
+
+    async def fetch(self, request: ProviderRequest) -> bytes:
+        return orjson.dumps({"data": self.rows})
+
+
 async def judge(guard: ModelGuard, text: str) -> Any:
     return "reject" if "bad" in text else "accept"
 
@@ -112,6 +123,16 @@ async def test_texts_go_to_the_provider_in_one_call_if_nothing_says_otherwise() 
     provider = EmbeddingProvider()
     assert data(await predict(TextDocsInput(TEXTS), provider, action=EMBEDDING)) == [[[3.0], [3.0], [5.0]]]
     assert provider.requests == [{"input": ["one", "two", "three"]}]
+
+
+async def test_each_text_gets_its_own_embedding_or_nobody_gets_one() -> None:
+    provider = ScriptedEmbeddings({"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]})
+    assert data(await predict(TextDocsInput(("a", "b")), provider, action=EMBEDDING)) == [[[1], [2]]]
+    with pytest.raises(UpstreamError, match="to 3 texts has 2 embeddings"):
+        await predict(TextDocsInput(TEXTS), provider, action=EMBEDDING)
+    one_a_call = {"input_docs_processed_step_size": "1"}
+    with pytest.raises(UpstreamError, match="to 1 text has 2 embeddings"):
+        await predict(TextDocsInput(("a", "b")), provider, action=EMBEDDING, parameters=one_a_call)
 
 
 async def test_texts_that_need_too_many_calls_are_refused_before_the_first() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
+from opensearch_ml_stream.connectors.predict.input_order import put_in_order
 from opensearch_ml_stream.connectors.spending.response_usage import read_usage
 from opensearch_ml_stream.connectors.spending.token_spending import estimate_text_tokens
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
@@ -95,7 +96,9 @@ def _of_response(body: Any) -> list[Any]:
     """Return what may be the vectors of a provider's response: OpenAI's, or that of those who name them plainly."""
     if not isinstance(body, dict):
         return [None]
-    if isinstance(data := body.get("data"), list):
+    if isinstance(body.get("data"), list):
+        data = list(body["data"])
+        put_in_order(data, "$.data")
         return [item.get("embedding") if isinstance(item, dict) else item for item in data]
     found = next((body[name] for name in _AT if name in body), None)
     if isinstance(found, dict):  # by their types

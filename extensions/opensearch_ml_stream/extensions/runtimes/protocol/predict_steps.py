@@ -23,9 +23,9 @@ def predict_steps(connector_parameters: Mapping[str, str], predict_input: Predic
         return [Step({**own, "question": predict_input.question, "context": predict_input.context})]
     texts = predict_input.text_docs
     if isinstance(predict_input, TextSimilarityInput):
-        return [Step({**own, QUERY_TEXT: predict_input.query_text, TEXT_DOCS: _json_array(texts)})]
+        return [Step({**own, QUERY_TEXT: predict_input.query_text, TEXT_DOCS: _json_array(texts)}, len(texts))]
     groups = split_texts(texts, step_size(connector_parameters))
-    return [Step({**own, TEXT_DOCS: _json_array(group)}) for group in groups]
+    return [Step({**own, TEXT_DOCS: _json_array(group)}, len(group)) for group in groups]
 
 
 def _json_array(texts: Sequence[str]) -> JsonText:
