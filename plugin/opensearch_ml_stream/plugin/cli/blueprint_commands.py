@@ -1,12 +1,13 @@
 """The commands `blueprints list` and `blueprints show`."""
 
+import shlex
 from typing import Annotated
 
 import typer
 
 from opensearch_ml_stream.client.blueprints import Blueprint, find_blueprint, list_blueprints
 from opensearch_ml_stream.plugin.cli.options import Json, program
-from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
+from opensearch_ml_stream.plugin.cli.printing import print_json, print_table, print_text
 
 _AWS_VARIABLES = {
     "ACCESS_KEY": "AWS_ACCESS_KEY_ID",
@@ -34,22 +35,24 @@ def show(
     if json:
         print_json(blueprint.connector)
         return
-    typer.echo(f"{blueprint.name}: {blueprint.description}\n")
+    print_text(f"{blueprint.name}: {blueprint.description}\n")
     defaults = blueprint.connector.get("parameters") or {}
     for key, help_text in blueprint.credential.items():
-        typer.echo(f"  --credential {key}=...  {help_text}")
+        print_text(f"  --credential {key}=...  {help_text}")
     for key, help_text in blueprint.parameters.items():
         word = "such as" if key in blueprint.required else "default"
         default = f" ({word} {defaults[key]})" if key in defaults else ""
-        typer.echo(f"  --set {key}=...  {help_text}{default}")
-    typer.echo(f"\n{_create_command(blueprint)}\n")
+        print_text(f"  --set {key}=...  {help_text}{default}")
+    print_text(f"\n{_create_command(blueprint)}\n")
     print_json(blueprint.connector)
 
 
 def _create_command(blueprint: Blueprint) -> str:
-    credentials = "".join(f" --credential {key}=env:{environment_name(key)}" for key in blueprint.credential)
-    required = "".join(f" --set {key}=..." for key in blueprint.required)
-    return f"{program()} models create --blueprint {blueprint.name}{required}{credentials}"
+    required = [word for key in blueprint.required for word in ("--set", f"{key}=...")]
+    credentials = [
+        word for key in blueprint.credential for word in ("--credential", f"{key}=env:{environment_name(key)}")
+    ]
+    return shlex.join([program(), "models", "create", "--blueprint", blueprint.name, *required, *credentials])
 
 
 def environment_name(credential: str) -> str:

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from urllib.parse import quote
 
-import orjson
 import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.options import ModelId
-from opensearch_ml_stream.plugin.cli.printing import print_json
+from opensearch_ml_stream.plugin.cli.printing import print_json, print_json_line
 from opensearch_ml_stream.plugin.cli.sidecar_api import open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 
@@ -38,7 +37,7 @@ def embed(
         print_json(response)
         return
     for embedding in _embeddings(response):
-        typer.echo(orjson.dumps(embedding))
+        print_json_line(embedding)
 
 
 def _embeddings(response: Mapping[str, Any]) -> Sequence[Any]:

@@ -6,7 +6,7 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.options import Json, command_line
-from opensearch_ml_stream.plugin.cli.printing import print_table
+from opensearch_ml_stream.plugin.cli.printing import print_note, print_table, print_text
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 from opensearch_ml_stream.plugin.settings.endpoint_permissions import (
@@ -49,17 +49,14 @@ def allow(
         before = _read(api)
         after = before.with_pattern(_pattern(target), is_private=needs_private)
         if before == after or is_allowed(endpoint, before, needs_private=needs_private):
-            typer.echo(f"{target.origins[0]} is allowed already")
+            print_text(f"{target.origins[0]} is allowed already")
             return
         _write(api, after)
     kind = ", which has a private address" if needs_private else ""
-    typer.echo(f"allowed: {target.origins[0]}{kind}")
-    typer.echo(
-        f"{len(after.patterns)} patterns are trusted now; see {command_line(sidecar.url, 'endpoints', 'list')}",
-        err=True,
-    )
+    print_text(f"allowed: {target.origins[0]}{kind}")
+    print_note(f"{len(after.patterns)} patterns are trusted now; see {command_line(sidecar.url, 'endpoints', 'list')}")
     if needs_private and not before.private_allowed:
-        typer.echo(f"{PRIVATE_ALLOWED} is true now, for this server alone", err=True)
+        print_note(f"{PRIVATE_ALLOWED} is true now, for this server alone")
 
 
 @endpoints_app.command()
@@ -76,9 +73,9 @@ def remove(
             raise WrongUsage(f"no pattern {pattern} is trusted; see {command_line(sidecar.url, 'endpoints', 'list')}")
         after = before.without_pattern(pattern)
         _write(api, after)
-    typer.echo(f"removed: {pattern}")
+    print_text(f"removed: {pattern}")
     if before.private_allowed and not after.private_allowed:
-        typer.echo(f"{PRIVATE_ALLOWED} is false now, as no other server needs it", err=True)
+        print_note(f"{PRIVATE_ALLOWED} is false now, as no other server needs it")
 
 
 def allow_private(api: SidecarAPI, endpoint: str) -> None:

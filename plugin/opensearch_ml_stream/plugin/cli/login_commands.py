@@ -9,6 +9,7 @@ from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.credentials import Login, environment_login, given_login
 from opensearch_ml_stream.plugin.cli.login_file import login_file, read_logins, write_logins
 from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, ask
+from opensearch_ml_stream.plugin.cli.printing import print_note
 from opensearch_ml_stream.plugin.cli.sidecar_api import open_api_as
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, Url, takes_sidecar
 from opensearch_ml_stream.plugin.cli.sidecar_url import is_in_clear, sidecar_url
@@ -34,7 +35,7 @@ def login(
                 "force within 2 s"
             )
     if is_in_clear(url):
-        _tell(f"warning: {url} is not encrypted: whoever is on the way can read the login")
+        print_note(f"warning: {url} is not encrypted: whoever is on the way can read the login")
     if not no_store:
         read_logins(path)  # its errors come before anything is asked
     presented = given_login(sidecar) or _asked_login()
@@ -42,12 +43,12 @@ def login(
         if not api.admits():
             raise CommandFailed(f"{url} refuses {_name(presented)} (status 401); nothing is remembered")
     if no_store:
-        _tell(f"{url} lets in {_name(presented)}")
+        print_note(f"{url} lets in {_name(presented)}")
         return
     write_logins(path, {**read_logins(path), url: presented.secret})
-    _tell(f"Logged in to {url} as {_name(presented)}. Remembered in {path}, for you alone")
+    print_note(f"Logged in to {url} as {_name(presented)}. Remembered in {path}, for you alone")
     if going_before is not None:
-        _tell(f"warning: {going_before.source} goes before it")
+        print_note(f"warning: {going_before.source} goes before it")
 
 
 def logout(url: Url = DEFAULT_URL) -> None:
@@ -56,10 +57,10 @@ def logout(url: Url = DEFAULT_URL) -> None:
     logins = read_logins(path)
     if forgotten not in logins:
         others = f"; there is one for {', '.join(sorted(logins))}" if logins else ""
-        _tell(f"No login is remembered for {forgotten}{others}")
+        print_note(f"No login is remembered for {forgotten}{others}")
         return
     write_logins(path, {other: secret for other, secret in logins.items() if other != forgotten})
-    _tell(f"Forgot the login for {forgotten}")
+    print_note(f"Forgot the login for {forgotten}")
 
 
 def _asked_login() -> Login:
@@ -73,7 +74,3 @@ def _name(presented: Login) -> str:
         return presented.secret.name
     parts = split_key(presented.secret.value)
     return "the key" if parts is None else f"the key {parts[0]}"
-
-
-def _tell(message: str) -> None:
-    typer.echo(message, err=True)

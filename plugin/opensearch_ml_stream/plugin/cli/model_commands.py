@@ -25,7 +25,7 @@ from opensearch_ml_stream.plugin.cli.options import (
     read_pairs,
     read_secret,
 )
-from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
+from opensearch_ml_stream.plugin.cli.printing import print_json, print_note, print_table, print_text
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 
@@ -77,11 +77,11 @@ def create(
         except CommandFailed:
             api.call("DELETE", f"/connectors/{connector_id}")
             raise
-    typer.echo(model_id)
+    print_text(model_id)
     for warning in connector.get("warnings", ()):
-        typer.echo(f"Warning: {warning}", err=True)
+        print_note(f"Warning: {warning}")
     if trial := _trial(source):
-        typer.echo(f"Try it: {command_line(sidecar.url, trial[0], model_id, *trial[1:])}", err=True)
+        print_note(f"Try it: {command_line(sidecar.url, trial[0], model_id, *trial[1:])}")
 
 
 @models_app.command("list")
@@ -121,7 +121,7 @@ def delete(
         connector_id = api.call("GET", _model_path(model_id)).get("connector_id")
         api.call("POST", f"{_model_path(model_id)}/_undeploy")
         api.call("DELETE", _model_path(model_id))
-        typer.echo(f"deleted model {model_id}")
+        print_text(f"deleted model {model_id}")
         if connector_id is not None:
             _delete_connector(api, connector_id, wanted=with_connector)
 
@@ -136,16 +136,16 @@ def _trial(blueprint: Blueprint) -> Sequence[str]:
 
 def _delete_connector(api: SidecarAPI, connector_id: str, *, wanted: bool) -> None:
     if not wanted:
-        typer.echo(f"its connector {connector_id} is kept (--with-connector deletes it, too)", err=True)
+        print_note(f"its connector {connector_id} is kept (--with-connector deletes it, too)")
         return
     try:
         api.call("DELETE", f"/connectors/{connector_id}")
     except RequestFailed as error:
         if error.status != 409:
             raise
-        typer.echo(f"its connector {connector_id} is kept: other models use it", err=True)
+        print_note(f"its connector {connector_id} is kept: other models use it")
         return
-    typer.echo(f"deleted connector {connector_id}")
+    print_text(f"deleted connector {connector_id}")
 
 
 def _model_path(model_id: str) -> str:

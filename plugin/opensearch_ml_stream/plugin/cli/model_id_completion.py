@@ -1,5 +1,7 @@
 """The ids of models that a shell offers: those of the sidecar that the command names, as its caller sees them."""
 
+import re
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,12 +10,14 @@ from opensearch_ml_stream.plugin.cli.sidecar_api import open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 
 _SECONDS = 2  # somebody has pressed a key, and waits
+_NO_WORDS = re.compile(r"[^\w.,:/@+()-]+")
 
 
 def complete_model_id(values: Mapping[str, Any], incomplete: str) -> list[tuple[str, str]]:
     """Return the ids that begin so, with the models' names; none where the sidecar cannot be asked.
 
-    `values` are those of the command's options so far. A password is not asked for.
+    `values` are those of the command's options so far. A password is not asked for. A shell may evaluate what it is
+    offered: an id that would have to be quoted is left out, and of a name only words are shown.
     """
     given = {name: values[name] for name in SidecarOptions.__slots__ if values.get(name) is not None}
     if "-" in (given.get("api_key"), given.get("password")) or ("user" in given and "password" not in given):
@@ -23,4 +27,9 @@ def complete_model_id(values: Mapping[str, Any], incomplete: str) -> list[tuple[
             hits = api.search("models", {"match_all": {}})
     except CommandFailed:
         return []
-    return [(hit["_id"], hit["_source"].get("name", "")) for hit in hits if hit["_id"].startswith(incomplete)]
+    models = [(str(hit["_id"]), str(hit["_source"].get("name", ""))) for hit in hits]
+    return [(id, _words(name)) for id, name in models if id.startswith(incomplete) and shlex.quote(id) == id]
+
+
+def _words(name: str) -> str:
+    return _NO_WORDS.sub(" ", name).strip()

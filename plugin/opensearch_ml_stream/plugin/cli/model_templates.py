@@ -12,6 +12,7 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.options import program
+from opensearch_ml_stream.plugin.cli.printing import print_note, print_text
 from opensearch_ml_stream.plugin.extras import install_command
 
 SETTINGS_FILE = "model-settings.json"
@@ -108,16 +109,16 @@ def init(
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             (folder / name).write_bytes(content)
-            typer.echo(str(folder / name))
+            print_text(str(folder / name))
     except OSError as error:
         raise WrongUsage(f"Cannot write to {folder}: {error.strerror}") from None
     if runtime in _BEFORE:
-        typer.echo(f"First: {_BEFORE[runtime].format(install=install_command(runtime))}", err=True)
+        print_note(f"First: {_BEFORE[runtime].format(install=install_command(runtime))}")
     predict = shlex.join(
         (program(), "predict", f"runtime-{quote(folder.name, safe='')}", "--stream", "To be or not to be")
     )
-    typer.echo(f"Start: {shlex.join((program(), 'serve', '--models', str(folder.parent)))}", err=True)
-    typer.echo(f"Try it: {predict}", err=True)
+    print_note(f"Start: {shlex.join((program(), 'serve', '--models', str(folder.parent)))}")
+    print_note(f"Try it: {predict}")
 
 
 def _files(name: str, runtime: Runtime) -> dict[str, bytes]:

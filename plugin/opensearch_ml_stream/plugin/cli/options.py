@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
+from opensearch_ml_stream.plugin.cli.printing import prompt
 
 _MODEL_ID = re.compile(r"-[A-Za-z0-9_-]{19}")  # as OpenSearch makes ids, one in 64 of them with a dash in front
 _DASH = "\0-"
@@ -153,7 +154,7 @@ def ask(name: str, *, hidden: bool = True, twice: bool = False) -> str:
         WrongUsage: If standard input has no line.
     """
     if sys.stdin.isatty():
-        return str(typer.prompt(name, hide_input=hidden, confirmation_prompt=twice, err=True))
+        return prompt(name, hidden=hidden, twice=twice)
     line = sys.stdin.readline()
     if not line:
         raise WrongUsage(f"{name}: there is no terminal to ask on, and nothing on standard input")

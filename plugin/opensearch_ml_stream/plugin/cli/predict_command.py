@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 from urllib.parse import quote
 
-import orjson
 import typer
 
 from opensearch_ml_stream.client.errors import SidecarError
 from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader
 from opensearch_ml_stream.plugin.cli.command_errors import RequestFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.options import ModelId, read_pairs
-from opensearch_ml_stream.plugin.cli.printing import print_json
+from opensearch_ml_stream.plugin.cli.printing import print_json, print_json_line, print_note, print_text
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 
@@ -39,7 +38,7 @@ def predict(
             _show_whole(api, model_id, parameters, json=json)
         elif json:
             for chunk in read_chunks(api.predict_stream(model_id, parameters)):
-                typer.echo(orjson.dumps(chunk.raw))
+                print_json_line(chunk.raw)
         else:
             show_stream(read_chunks(api.predict_stream(model_id, parameters)))
 
@@ -62,9 +61,9 @@ def show_stream(chunks: Iterable[Chunk]) -> None:
     try:
         for chunk in chunks:
             if chunk.reasoning:
-                typer.echo(typer.style(chunk.reasoning, dim=True), nl=False, err=True)
+                print_note(chunk.reasoning, end="", is_dim=True)
             if chunk.text:
-                typer.echo(chunk.text, nl=False)
+                print_text(chunk.text, end="")
                 shown = chunk.text
             _collect(calls, chunk.tool_calls)
             if chunk.is_last:
@@ -83,7 +82,7 @@ def _show_whole(api: SidecarAPI, model_id: str, parameters: Mapping[str, Any], *
     if text is None:
         print_json(response)
     else:
-        typer.echo(text)
+        print_text(text)
 
 
 def _chat_text(response: Mapping[str, Any]) -> str | None:
@@ -113,23 +112,23 @@ def _collect(calls: dict[int, dict[str, str]], fragments: Iterable[Mapping[str, 
 
 def _show_warnings(warnings: Iterable[str]) -> None:
     for warning in warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        print_note(f"warning: {warning}")
 
 
 def _show_ending(last: Chunk, calls: Mapping[int, Mapping[str, str]]) -> None:
     if "inference_results" in last.raw:
         _show_warnings(last.raw["inference_results"][0]["output"][0]["dataAsMap"].get("warnings", ()))
     for call in calls.values():
-        typer.echo(f"tool call: {call['name']}({call['arguments']})", err=True)
+        print_note(f"tool call: {call['name']}({call['arguments']})")
     if last.finish_reason not in (None, "stop", "tool_calls"):
-        typer.echo(f"the model stopped early: {last.finish_reason}", err=True)
+        print_note(f"the model stopped early: {last.finish_reason}")
     if sys.stderr.isatty():
         usage = last.usage or {}
         counts = [f"{usage[key]} {key.replace('_', ' ')}" for key in ("input_tokens", "output_tokens") if key in usage]
-        typer.echo(typer.style(", ".join([last.model or "", *counts]).strip(", "), dim=True), err=True)
+        print_note(", ".join([last.model or "", *counts]).strip(", "), is_dim=True)
 
 
 def _end_line(shown: str) -> None:
     """Print a line break if the text shown before does not end with one."""
     if shown and not shown.endswith("\n"):
-        typer.echo()
+        print_text()

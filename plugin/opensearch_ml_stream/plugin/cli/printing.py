@@ -1,6 +1,7 @@
-"""Tables, JSON and progress: for people on a terminal, and for programs behind a pipe.
+"""The one place where commands print: texts, tables, JSON and progress.
 
-What draws is loaded where there is a terminal to draw on.
+On a terminal what others wrote is printed without what a terminal obeys; a pipe gets it as it is. Standard output and
+standard error are told apart, each by itself. What draws is loaded where there is a terminal to draw on.
 """
 
 import sys
@@ -8,9 +9,38 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from threading import Timer
+from typing import Any, TextIO
 
 import orjson
 import typer
+
+from opensearch_ml_stream.plugin.cli.printable_text import one_line, printable, printable_json
+
+
+def print_text(text: str = "", end: str = "\n") -> None:
+    """Print a text on standard output: what the command was asked for."""
+    _write(sys.stdout, text, end)
+
+
+def print_note(text: str, end: str = "\n", *, is_dim: bool = False) -> None:
+    """Print a text on standard error: what is to be said beside the output."""
+    _write(sys.stderr, text, end, is_dim=is_dim)
+
+
+def print_json(value: object) -> None:
+    """Print a value as indented JSON."""
+    _write_json(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+
+
+def print_json_line(value: object) -> None:
+    """Print a value as JSON in one line."""
+    _write_json(orjson.dumps(value))
+
+
+def prompt(name: str, *, hidden: bool = True, twice: bool = False) -> str:
+    """Ask on the terminal for what `name` says, and return it."""
+    asked = printable(one_line(name))
+    return str(typer.prompt(asked, hide_input=hidden, confirmation_prompt=twice, err=True))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, json: bool = False) -> None:
@@ -25,17 +55,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, jso
     lines = [[_text(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         # At once: a program that reads one row alone, as `grep -m1` does, would break the pipe under the next one.
-        typer.echo("".join("\t".join(line) + "\n" for line in lines), nl=False)
+        print_text("".join("\t".join(line) + "\n" for line in lines), end="")
         return
     table = import_module("rich.table").Table(*columns, box=None, pad_edge=False, header_style="bold")
+    text = import_module("rich.text").Text  # a string would be read for mark-up
     for line in lines:
-        table.add_row(*(_plain(cell) for cell in line))
-    import_module("rich.console").Console().print(table)
-
-
-def print_json(value: object) -> None:
-    """Print a value as indented JSON."""
-    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+        table.add_row(*(text(printable(cell)) for cell in line))
+    _console_class()().print(table)
 
 
 @contextmanager
@@ -44,7 +70,8 @@ def waiting(what: str, shown_after: float = 1.0) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    status = import_module("rich.console").Console(stderr=True).status(f"{_plain(what)} ...")
+    text = import_module("rich.text").Text(printable(one_line(f"{what} ...")))
+    status = _console_class()(stderr=True).status(text)
     timer = Timer(shown_after, status.start)
     timer.start()
     try:
@@ -56,11 +83,28 @@ def waiting(what: str, shown_after: float = 1.0) -> Iterator[None]:
 
 
 def _text(cell: object) -> str:
+    """Return what a cell shows, in one line: a name of two lines is no two rows."""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
-    return ", ".join(cell) if isinstance(cell, tuple) else str(cell)
+    return one_line(", ".join(cell) if isinstance(cell, tuple) else str(cell))
 
 
-def _plain(cell: str) -> str:
-    # Square brackets are rich's mark-up.
-    return cell.replace("[", r"\[")
+def _console_class() -> Any:
+    return import_module("opensearch_ml_stream.plugin.cli.terminal_console").TerminalConsole
+
+
+def _write(stream: TextIO, text: str, end: str, *, is_dim: bool = False) -> None:
+    if stream.isatty():
+        text = printable(text)
+        text = typer.style(text, dim=True) if is_dim else text
+    stream.write(text + end)
+    stream.flush()
+
+
+def _write_json(text: bytes) -> None:
+    if sys.stdout.isatty():
+        print_text(printable_json(text.decode()))
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text + b"\n")
+    sys.stdout.buffer.flush()

@@ -8,7 +8,7 @@ import orjson
 import typer
 
 from opensearch_ml_stream.plugin.cli.options import Config, Json
-from opensearch_ml_stream.plugin.cli.printing import print_table
+from opensearch_ml_stream.plugin.cli.printing import print_table, print_text
 from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
 from opensearch_ml_stream.plugin.settings.setting_metadata import Setting
 
@@ -24,7 +24,7 @@ def settings(
     current = load_installed_settings(config)
     definitions = current.definitions().values()
     if markdown:
-        typer.echo(markdown_table(definitions))
+        print_text(markdown_table(definitions))
         return
     rows = [
         (

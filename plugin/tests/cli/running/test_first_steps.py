@@ -28,6 +28,13 @@ def commands(login: Login | None, sidecar: SidecarOptions = SIDECAR) -> list[lis
     return [shlex.split(line.partition(" | ")[0]) for line in lines]
 
 
+def test_an_id_that_a_shell_would_run_is_one_word_of_what_is_pasted() -> None:
+    shown = first_steps(SIDECAR, None, "$(x) y", "m2").replace("\\\n", "")
+    (line,) = (line for line in shown.splitlines() if " predict " in line)
+    assert shlex.split(line)[2] == "$(x) y"
+    assert "/models/%24%28x%29%20y/_predict/stream" in shown
+
+
 def test_without_a_login_none_is_shown() -> None:
     assert "log in" not in first_steps(SIDECAR, None, "m1", "m2")
     assert not [words for words in commands(None) if {"-u", "--user"} & {*words} or "Authorization" in str(words)]

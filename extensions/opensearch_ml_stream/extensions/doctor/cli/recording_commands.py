@@ -25,6 +25,7 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.recording import (
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.options import Config, ModelOrText
+from opensearch_ml_stream.plugin.cli.printing import print_note, print_text
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 
 _MAX_PORT = 65535
@@ -53,7 +54,7 @@ def record(
         file.write_bytes(recording.to_file())
     except OSError as error:
         raise CommandFailed(f"{file} cannot be written ({error.strerror})") from error
-    typer.echo(f"Recorded {_described(recording)} to {file}", err=True)
+    print_note(f"Recorded {_described(recording)} to {file}")
 
 
 def replay(
@@ -75,8 +76,8 @@ def replay(
         raise WrongUsage(f"{file} cannot be read ({error.strerror})") from error
     try:
         with replay_provider(recording, speed, port) as url:
-            typer.echo(url)
-            typer.echo(f"plays {_described(recording)} for every POST; Ctrl-C ends it", err=True)
+            print_text(url)
+            print_note(f"plays {_described(recording)} for every POST; Ctrl-C ends it")
             threading.Event().wait()
     except OSError as error:
         raise CommandFailed(f"Cannot listen on port {port} ({error.strerror})") from error

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
-import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from opensearch_ml_stream.extensions.doctor.cli.path_comparison import End, Finding, PathTimeline, Place
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report, Step, Verdict
+from opensearch_ml_stream.plugin.cli.printing import print_text
+from opensearch_ml_stream.plugin.cli.terminal_console import TerminalConsole
 
 _PIPE_COLUMNS = 120  # behind a pipe, unless COLUMNS says otherwise
 _STYLES: Mapping[Verdict, str] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
@@ -45,14 +45,16 @@ class ReportPrinter:
 
     def __init__(self) -> None:
         columns = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _PIPE_COLUMNS
-        self._console = Console(width=columns, highlight=False, markup=False, emoji=False)
+        self._console = TerminalConsole(width=columns)
 
     def _print(self, shown: Table | Text | str = "") -> None:
         """Print a part; behind a pipe without the white space that fills a table's last column."""
+        if self._console.is_terminal:
+            self._console.print(shown)
+            return
         with self._console.capture() as captured:
             self._console.print(shown)
-        text = captured.get()
-        typer.echo(text if self._console.is_terminal else "\n".join(map(str.rstrip, text.split("\n"))), nl=False)
+        print_text("\n".join(map(str.rstrip, captured.get().split("\n"))), end="")
 
     def steps(self, report: Report) -> None:
         """Print a line a step, and below it what was sent, or was found."""

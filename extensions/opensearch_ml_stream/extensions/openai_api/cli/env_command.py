@@ -4,12 +4,10 @@ import os
 import shlex
 from urllib.parse import quote
 
-import typer
-
 from opensearch_ml_stream.extensions.openai_api.paths import MODELS_PATH
 from opensearch_ml_stream.plugin.cli.credentials import KEY_VARIABLE
 from opensearch_ml_stream.plugin.cli.options import Json, ModelName
-from opensearch_ml_stream.plugin.cli.printing import print_json
+from opensearch_ml_stream.plugin.cli.printing import print_json, print_note, print_text
 from opensearch_ml_stream.plugin.cli.sidecar_api import open_api, open_api_as
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 from opensearch_ml_stream.plugin.cli.sidecar_url import sidecar_url
@@ -42,7 +40,7 @@ def env(sidecar: SidecarOptions, model: ModelName, json: Json = False) -> None:
         print_json(variables)
         return
     for name, value in variables.items():
-        typer.echo(f"export {name}={_key_in_shell(value) if name in _KEYS else shlex.quote(value)}")
+        print_text(f"export {name}={_key_in_shell(value) if name in _KEYS else shlex.quote(value)}")
 
 
 def _key_source(sidecar: SidecarOptions) -> str:
@@ -50,7 +48,7 @@ def _key_source(sidecar: SidecarOptions) -> str:
     if sidecar.api_key is not None and sidecar.api_key != "-":
         return sidecar.api_key
     if not os.environ.get(KEY_VARIABLE):
-        typer.echo(f"Put a key of the sidecar (`keys create`) into {KEY_VARIABLE} first: it is not set", err=True)
+        print_note(f"Put a key of the sidecar (`keys create`) into {KEY_VARIABLE} first: it is not set")
     return f"env:{KEY_VARIABLE}"
 
 

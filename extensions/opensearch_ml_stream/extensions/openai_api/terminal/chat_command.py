@@ -8,7 +8,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any
 
-import orjson
 import typer
 
 from opensearch_ml_stream.extensions.openai_api.paths import CHAT_PATH
@@ -18,7 +17,7 @@ from opensearch_ml_stream.extensions.openai_api.terminal.chat_answer import Chat
 from opensearch_ml_stream.extensions.openai_api.terminal.chat_thread import ChatThread
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.options import ModelName
-from opensearch_ml_stream.plugin.cli.printable_text import printable
+from opensearch_ml_stream.plugin.cli.printing import print_json_line, print_note, print_text
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 
@@ -66,9 +65,9 @@ def _answer_once(api: SidecarAPI, thread: ChatThread, *, json: bool) -> None:
         events = read_events(received)
         if json:
             for event in events:
-                typer.echo(orjson.dumps(event))
+                print_json_line(event)
         elif sys.stdout.isatty():
-            console = import_module("rich.console").Console(highlight=False)
+            console = import_module("opensearch_ml_stream.plugin.cli.terminal_console").TerminalConsole()
             draw = import_module(f"{_HERE}drawn_answer").draw_answer
             draw(console, events, ChatAnswer(), AnswerFigures(monotonic))
         else:
@@ -81,11 +80,10 @@ def _print_text(events: Iterable[Mapping[str, Any]]) -> None:
     try:
         for event in events:
             if text := answer.add(event).text:
-                sys.stdout.write(text)
-                sys.stdout.flush()
+                print_text(text, end="")
                 shown = text
     finally:
         if shown and not shown.endswith("\n"):
-            sys.stdout.write("\n")
+            print_text()
     for note in answer.notes():
-        typer.echo(printable(note), err=True)
+        print_note(note)

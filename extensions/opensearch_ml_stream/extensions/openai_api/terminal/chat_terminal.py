@@ -21,6 +21,7 @@ from opensearch_ml_stream.extensions.openai_api.terminal.typed_lines import Type
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.printable_text import printable
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
+from opensearch_ml_stream.plugin.cli.terminal_console import TerminalConsole
 
 _SWITCHES = {"on": True, "off": False}
 
@@ -32,7 +33,7 @@ class ChatTerminal:
     api: SidecarAPI
     thread: ChatThread
     attached: list[Mapping[str, Any]]
-    console: Console = field(default_factory=lambda: Console(highlight=False))
+    console: Console = field(default_factory=TerminalConsole)
     typed: TypedLines = field(default_factory=TypedLines)
     shows_figures: bool = False
     is_over: bool = False

@@ -1,7 +1,8 @@
 """What is typed at a prompt, with a history that is nowhere but in memory."""
 
 import readline
-import sys
+
+from opensearch_ml_stream.plugin.cli.printing import print_text
 
 _MORE = "… "
 
@@ -26,10 +27,10 @@ class TypedLines:
                 if not line.endswith("\\"):
                     break
         except EOFError:
-            sys.stdout.write("\n")
+            print_text()
             return None
         except KeyboardInterrupt:
-            sys.stdout.write("\n")
+            print_text()
             return "" if lines or readline.get_line_buffer() else None
         text = "\n".join(lines).encode("utf-8", "replace").decode()  # without the halves of characters
         if text.strip():

@@ -15,7 +15,7 @@ import typer
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.printing import waiting
+from opensearch_ml_stream.plugin.cli.printing import print_note, waiting
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
@@ -61,9 +61,9 @@ def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]], *, 
         async with opening.open_store(settings.store, settings.index_prefix) as store:
             result = await work(store)
             if is_new:
-                typer.echo(f"Made a new store: {pasted}", err=True)
+                print_note(f"Made a new store: {pasted}")
             if adds and (reason := await why_unused(settings.security, store)):
-                typer.echo(f"warning: it lets nobody in: {reason}", err=True)
+                print_note(f"warning: it lets nobody in: {reason}")
             if await is_served(store, now_millis()):
                 return result, IN_FORCE
             return result, f"No running server uses this store: start one with `opensearch-ml-stream serve {pasted}`."
@@ -75,7 +75,7 @@ def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]], *, 
 def tell(use: str) -> None:
     """Print on stderr that no server uses the store, where `with_store` found so."""
     if use != IN_FORCE:
-        typer.echo(use, err=True)
+        print_note(use)
 
 
 def embedded_file(url: str) -> Path | None:

@@ -10,7 +10,7 @@ import typer
 from opensearch_ml_stream.plugin.cli.accounts.account_store import Role, StoreOptions, tell, with_store
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.options import Config, Json, Store, StorePassword
-from opensearch_ml_stream.plugin.cli.printing import print_table
+from opensearch_ml_stream.plugin.cli.printing import print_note, print_table, print_text
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.security import own_accounts
 
@@ -37,8 +37,8 @@ def create(
     options = StoreOptions(config, store, store_password)
     key, use = with_store(options, lambda store: own_accounts.create_key(store, name, role, now, end), adds=True)
     until = "" if end is None else f", valid until {_time(end)}"
-    typer.echo(f"Key {key.id} with the role {role}{until}. It is shown this once. {use}", err=True)
-    typer.echo(key.value)
+    print_note(f"Key {key.id} with the role {role}{until}. It is shown this once. {use}")
+    print_text(key.value)
 
 
 @keys_app.command("list")
@@ -66,7 +66,7 @@ def revoke(
     """Revoke a key."""
     options = StoreOptions(config, store, store_password)
     _, use = with_store(options, lambda store: own_accounts.remove_account(store, own_accounts.key_id(id)))
-    typer.echo(f"Revoked the key {id}. {use}", err=True)
+    print_note(f"Revoked the key {id}. {use}")
 
 
 def _seconds(duration: str) -> int:

@@ -14,7 +14,7 @@ from opensearch_ml_stream.plugin.cli.options import (
     check_secret_source,
     read_secret,
 )
-from opensearch_ml_stream.plugin.cli.printing import print_table
+from opensearch_ml_stream.plugin.cli.printing import print_note, print_table
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.security import own_accounts
 
@@ -42,7 +42,7 @@ def add(
     _, use = with_store(
         options, lambda store: own_accounts.add_user(store, name, secret, role, now_millis()), adds=True
     )
-    typer.echo(f"Added the user {name} with the role {role}. {use}", err=True)
+    print_note(f"Added the user {name} with the role {role}. {use}")
 
 
 @users_app.command("list")
@@ -69,7 +69,7 @@ def password(
     secret = _read_password(name, password)
     options = StoreOptions(config, store, store_password)
     _, use = with_store(options, lambda store: own_accounts.change_password(store, name, secret))
-    typer.echo(f"Changed the password of {name}. {use}", err=True)
+    print_note(f"Changed the password of {name}. {use}")
 
 
 @users_app.command()
@@ -77,7 +77,7 @@ def remove(name: Name, config: Config = None, store: Store = None, store_passwor
     """Remove a user. Removing the last one opens nothing while the sidecar runs."""
     options = StoreOptions(config, store, store_password)
     _, use = with_store(options, lambda store: own_accounts.remove_account(store, own_accounts.user_id(name)))
-    typer.echo(f"Removed the user {name}. {use}", err=True)
+    print_note(f"Removed the user {name}. {use}")
 
 
 def _read_password(name: str, source: str) -> str:

@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import orjson
-import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.credentials import find_login
 from opensearch_ml_stream.plugin.cli.endpoint_commands import allow_private
 from opensearch_ml_stream.plugin.cli.options import program
 from opensearch_ml_stream.plugin.cli.predict_command import read_chunks, show_stream
+from opensearch_ml_stream.plugin.cli.printing import print_text
 from opensearch_ml_stream.plugin.cli.running.demo_models import find_models, set_up_models
 from opensearch_ml_stream.plugin.cli.running.first_steps import QUESTION, first_steps
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api_as
@@ -74,14 +74,14 @@ def run_demo(
                 raise CommandFailed(_STORE_IN_USE)
             allow_private(api, provider_url)  # the store's own patterns go before those that it was started with
             models = set_up_models(api, existing, provider_url)
-            typer.echo(f"\nThe sidecar is on {url}, with --store {shlex.quote(store)}")
-            typer.echo(f"\n> {QUESTION}\n")
+            print_text(f"\nThe sidecar is on {url}, with --store {shlex.quote(store)}")
+            print_text(f"\n> {QUESTION}\n")
             show_stream(read_chunks(api.predict_stream(models["openai-chat"], {"inputs": QUESTION})))
-            typer.echo(first_steps(sidecar, login, models["openai-chat"], models["anthropic-messages"]))
+            print_text(first_steps(sidecar, login, models["openai-chat"], models["anthropic-messages"]))
             code = process.wait()
         raise CommandFailed(f"The sidecar ended with exit code {code}; see its output above")
     except KeyboardInterrupt:
-        typer.echo("\nstopped")
+        print_text("\nstopped")
 
 
 def trust_provider(settings: Settings, provider_url: str) -> Settings:

@@ -1,6 +1,7 @@
 """What to do next, as the demo prints it: lines to be pasted into a shell."""
 
 import shlex
+from urllib.parse import quote
 
 from opensearch_ml_stream.plugin.cli.credentials import KEY_VARIABLE, Login
 from opensearch_ml_stream.plugin.cli.options import program
@@ -18,20 +19,24 @@ def first_steps(sidecar: SidecarOptions, login: Login | None, openai: str, anthr
     own_files = {"--ca-certs": sidecar.ca_certs, "--client-cert": sidecar.client_cert}
     own = _options({option: str(path) for option, path in own_files.items() if path is not None})
     note, curl_login, own_login = _login_options(login)
-    path = f"{sidecar.url}{BASE_PATH}/models"
+    stream, of_anthropic = (
+        shlex.quote(f"{sidecar.url}{BASE_PATH}/models/{quote(model, safe='')}/_predict/stream")
+        for model in (openai, anthropic)
+    )
+    url, asked = shlex.quote(sidecar.url), shlex.quote(openai)
     body = f"""{curl_login}-H 'Content-Type: application/json' \\
     -d '{{"parameters":{{"inputs":"{QUESTION}"}}}}'"""
     return f"""{note}
 Go on with the same question, as one JSON object a line:
 
   {curl} -N \\
-    {path}/{openai}/_predict/stream \\
+    {stream} \\
     {body}
 
 only the text, with jq:
 
   {curl} -sN \\
-    {path}/{openai}/_predict/stream \\
+    {stream} \\
     {body} \\
     | jq --unbuffered -rj '.error.reason? //
         .inference_results[0].output[0].dataAsMap.response'
@@ -39,15 +44,15 @@ only the text, with jq:
 the other model, as server-sent events:
 
   {curl} -N -H 'Accept: text/event-stream' \\
-    {path}/{anthropic}/_predict/stream \\
+    {of_anthropic} \\
     {body}
 
 your own words, and a model of your own:
 
-  {program()} predict {openai} \\
-    --stream "Tell me a joke" --url {sidecar.url}{own}{own_login}
+  {program()} predict {asked} \\
+    --stream "Tell me a joke" --url {url}{own}{own_login}
   {program()} models create --blueprint openai-chat \\
-    --credential openAI_key=env:OPENAI_API_KEY --url {sidecar.url}{own}{own_login}
+    --credential openAI_key=env:OPENAI_API_KEY --url {url}{own}{own_login}
 
 Both models side by side in a browser: {sidecar.url}/
 

@@ -24,6 +24,7 @@ from opensearch_ml_stream.plugin.cli.options import (
     StorePassword,
     Workers,
 )
+from opensearch_ml_stream.plugin.cli.printing import print_note
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.cli.sidecar_options import CACerts, ClientCert
 from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
@@ -58,7 +59,7 @@ def serve(
     }
     settings = load_installed_settings(config, options={**options, **(extension_options or {})})
     for warning in unknown_variables():
-        typer.echo(f"opensearch-ml-stream: warning: {warning}", err=True)
+        print_note(f"opensearch-ml-stream: warning: {warning}")
     settings = replace(settings, store=with_store_password(settings.store, store_password))
     make_store_folder(settings)
     # Loaded here, so that the commands which only talk to a sidecar start in half the time.
