@@ -1,6 +1,6 @@
 """A provider that speaks OpenAI's and Anthropic's interfaces, and answers by what the last message asks for.
 
-weather   a call of the tool `weather`
+weather   a call of the tool `weather`, as are `patch` and `search` of the tools of an agent
 json      a JSON text
 limit     429 with Retry-After
 break     a stream that breaks off
@@ -23,6 +23,12 @@ from integration_tests.support.fake_provider import (
 
 TEXTS = ("Hel", "lo, ", "World!")
 CITY = '{"city": "Ulm"}'
+PATCH = '*** Begin Patch\n*** Add File: a.txt\n+"Ä"\n*** End Patch\n'
+CALLS = {
+    "weather": ("weather", CITY),
+    "patch": ("apply_patch", json.dumps({"input": PATCH})),
+    "search": ("mcp__docs__search", '{"query": "a"}'),
+}
 _FRAME = {
     "id": "chatcmpl-p",
     "object": "chat.completion.chunk",
@@ -81,13 +87,14 @@ def _openai_events(asked: str) -> list[bytes]:
 
     usage = sse_event({**_FRAME, "choices": [], "usage": _USAGE})
     first = event({"role": "assistant", "content": ""})
-    if asked == "weather":
-        begin = call({"name": "weather", "arguments": ""}, id="call_p", type="function")
+    if asked in CALLS:
+        name, arguments = CALLS[asked]
+        begin = call({"name": name, "arguments": ""}, id="call_p", type="function")
         return [
             first,
             begin,
-            call({"arguments": CITY[:5]}),
-            call({"arguments": CITY[5:]}),
+            call({"arguments": arguments[:5]}),
+            call({"arguments": arguments[5:]}),
             event({}, "tool_calls"),
             usage,
         ]
@@ -107,22 +114,24 @@ def _completion(text: str, finish: str | None = None) -> dict[str, Any]:
 
 def _openai_whole(asked: str) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": "".join(_texts(asked))}
-    if asked == "weather":
-        call = {"id": "call_p", "type": "function", "function": {"name": "weather", "arguments": CITY}}
+    if asked in CALLS:
+        name, arguments = CALLS[asked]
+        call = {"id": "call_p", "type": "function", "function": {"name": name, "arguments": arguments}}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if asked == "weather" else "stop"}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if asked in CALLS else "stop"}
     return {**_FRAME, "object": "chat.completion", "choices": [choice], "usage": _USAGE}
 
 
 def _anthropic_events(asked: str) -> list[bytes]:
     message = {**_anthropic_whole(asked), "content": [], "stop_reason": None}
-    if asked == "weather":
-        block: dict[str, Any] = {"type": "tool_use", "id": "toolu_p", "name": "weather", "input": {}}
-        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in (CITY[:5], CITY[5:])]
+    if asked in CALLS:
+        name, arguments = CALLS[asked]
+        block: dict[str, Any] = {"type": "tool_use", "id": "toolu_p", "name": name, "input": {}}
+        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in (arguments[:5], arguments[5:])]
     else:
         block = {"type": "text", "text": ""}
         deltas = [{"type": "text_delta", "text": text} for text in _texts(asked)]
-    reason = "tool_use" if asked == "weather" else "end_turn"
+    reason = "tool_use" if asked in CALLS else "end_turn"
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": message},
         {"type": "content_block_start", "index": 0, "content_block": block},
@@ -136,15 +145,16 @@ def _anthropic_events(asked: str) -> list[bytes]:
 
 def _anthropic_whole(asked: str) -> dict[str, Any]:
     block: dict[str, Any] = {"type": "text", "text": "".join(_texts(asked))}
-    if asked == "weather":
-        block = {"type": "tool_use", "id": "toolu_p", "name": "weather", "input": json.loads(CITY)}
+    if asked in CALLS:
+        name, arguments = CALLS[asked]
+        block = {"type": "tool_use", "id": "toolu_p", "name": name, "input": json.loads(arguments)}
     return {
         "id": "msg_p",
         "type": "message",
         "role": "assistant",
         "model": "claude-p",
         "content": [block],
-        "stop_reason": "tool_use" if asked == "weather" else "end_turn",
+        "stop_reason": "tool_use" if asked in CALLS else "end_turn",
         "usage": {"input_tokens": 3, "cache_read_input_tokens": 2, "output_tokens": 3},
     }
 

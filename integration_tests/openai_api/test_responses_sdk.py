@@ -1,12 +1,14 @@
 """The Responses API of OpenAI's SDK on models of three providers: one that speaks it, and two that do not."""
 
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import openai
 import pytest
-from integration_tests.openai_api.scripted_models import CITY, TEXTS
+from integration_tests.openai_api.scripted_models import CALLS, CITY, PATCH, TEXTS
 from integration_tests.openai_api.scripted_responses import answer_responses
 from integration_tests.openai_api.test_openai_sdk import Place, Served
 from integration_tests.support.background_provider import background_provider
@@ -25,6 +27,40 @@ WEATHER: FunctionToolParam = {
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
     "strict": False,
 }
+
+CODEX: dict[str, Any] = {
+    "instructions": "You are a coding agent.",
+    "tools": [
+        {"type": "function", "name": "exec_command", "description": "Run.", "strict": False,
+         "parameters": {"type": "object", "properties": {"cmd": {"type": "string"}}, "required": ["cmd"]}},
+        {"type": "custom", "name": "apply_patch", "description": "Edit files.",
+         "format": {"type": "grammar", "syntax": "lark", "definition": "start: begin_patch hunk+ end_patch"}},
+        {"type": "web_search", "external_web_access": False},
+        {"type": "local_shell"},
+        {"type": "image_generation", "output_format": "png"},
+        {"type": "tool_search", "execution": "client", "description": "Find tools.", "parameters": {"type": "object"}},
+        {"type": "namespace", "name": "mcp__docs", "description": "Documentation.", "tools": [
+            {"type": "function", "name": "search", "description": "Search.", "strict": False, "defer_loading": True,
+             "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}]},
+    ],
+    "tool_choice": "auto",
+    "parallel_tool_calls": True,
+    "reasoning": None,
+    "store": False,
+    "include": ["reasoning.encrypted_content"],
+    "prompt_cache_key": "0199a213-81c0-7800-8aa1-bbab2a035a53",
+    "client_metadata": {"x-codex-installation-id": "4c5a3f7e"},
+}  # fmt: skip
+"""What Codex sends beside the items of the input (openai/codex, codex-rs/codex-api/src/common.rs)."""
+
+
+def codex_items(prompt: str) -> list[Any]:
+    """The input of Codex's first request."""
+    texts = {"developer": "<permissions>read-only</permissions>", "user": prompt}
+    return [
+        {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
+        for role, text in texts.items()
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +118,7 @@ def test_events_and_members_pass_as_they_are_where_the_provider_speaks_the_api(s
 @pytest.mark.parametrize(
     ("member", "value", "named"),
     [
-        ("tools", [{"type": "web_search"}], "tools[0]"),
+        ("tool_choice", {"type": "web_search"}, "tool_choice"),
         ("truncation", "auto", "truncation"),
         ("max_tool_calls", 2, "max_tool_calls"),
     ],
@@ -174,3 +210,58 @@ def test_a_wrong_member_and_an_unknown_model_are_errors_of_the_sdk(served: Serve
     with pytest.raises(openai.NotFoundError):
         served.client.responses.create(model="nowhere", input="hi")
     assert httpx.get(f"{served.sidecar.url}/v1/responses").status_code == 405
+
+
+@pytest.mark.parametrize("translated", TRANSLATED)
+def test_codex_keeps_its_functions_and_is_told_which_tools_were_left_out(served: Served, translated: str) -> None:
+    events = list(
+        served.client.responses.create(model=translated, input=codex_items("hi"), stream=True, extra_body=CODEX)
+    )
+    last = events[-1]
+    assert last.type == "response.completed"
+    assert last.response.output_text == TEXT
+    sent = [tool.get("function", tool)["name"] for tool in served.last_body["tools"]]
+    assert sent == ["exec_command", "apply_patch", "mcp__docs__search"]
+    assert "start: begin_patch" in str(served.last_body["tools"])
+    whole = served.client.responses.create(model=translated, input=codex_items("hi"), extra_body=CODEX)
+    for response in (last.response, whole):
+        assert response.model_extra is not None
+        left_out = [warning.split(" was")[0] for warning in response.model_extra["opensearch_ml_stream"]["warnings"]]
+        assert left_out == [
+            "tools[2] (web_search)", "tools[3] (local_shell)", "tools[4] (image_generation)", "tools[5] (tool_search)",
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("translated", TRANSLATED)
+@pytest.mark.parametrize("streams", [True, False])
+def test_codex_s_own_kinds_of_tools_are_called_as_it_calls_them(served: Served, translated: str, streams: bool) -> None:
+    for asked, called in (
+        ("patch", {"type": "custom_tool_call", "name": "apply_patch", "input": PATCH}),
+        ("search", {"type": "function_call", "namespace": "mcp__docs", "name": "search"}),
+    ):
+        items = codex_items(asked)
+        if streams:
+            with served.client.responses.stream(model=translated, input=items, extra_body=CODEX) as stream:
+                done = [event.item for event in stream if event.type == "response.output_item.done"]
+        else:
+            done = served.client.responses.create(model=translated, input=items, extra_body=CODEX).output
+        call: Any
+        (call,) = [item.to_dict() for item in done]
+        assert called.items() <= call.items()
+        output: Any = {"type": f"{call['type']}_output", "call_id": call["call_id"], "output": "Done."}
+        answered = served.client.responses.create(model=translated, input=[*items, call, output], extra_body=CODEX)
+        assert answered.output_text == TEXT
+        name, _ = CALLS[asked]
+        assert str(served.last_body["messages"]).count(call["call_id"]) == 2
+        assert f"'name': '{name}'" in str(served.last_body["messages"])
+
+
+def test_codex_is_set_up_as_the_page_says(served: Served) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "openai-api.md").read_text("utf-8")
+    config = tomllib.loads(page.split("```toml\n")[1].split("```")[0])
+    provider = config["model_providers"][config["model_provider"]]
+    url = provider["base_url"].replace("http://127.0.0.1:9510", served.sidecar.url)
+    body = {"model": TRANSLATED[0], "input": codex_items("hi"), "stream": True, **CODEX}
+    response = httpx.post(f"{url}/{provider['wire_api']}", json=body)
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert "event: response.completed" in response.text

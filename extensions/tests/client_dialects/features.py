@@ -261,6 +261,14 @@ _TOOL_USE = (
         responses={"tools": [{"type": "web_search"}]},
         messages={"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
     ),
+    _feature(
+        "free-form tools (`custom`)", "apply_patch", responses={"tools": [{"type": "custom", "name": "apply_patch"}]}
+    ),
+    _feature(
+        "tools in a namespace",
+        '"(docs__)?search"',
+        responses={"tools": [{"type": "namespace", "name": "docs", "tools": [{"type": "function", "name": "search"}]}]},
+    ),
 )
 
 _REASONING = (

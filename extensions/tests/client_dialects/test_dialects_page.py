@@ -59,15 +59,25 @@ def _cells() -> Cells:
                 signs += [(member, [mark] * len(providers)) for member in shared[1].split("; ")]
         for member, row in signs:
             for titles, cell in zip(providers, row, strict=True):
-                cells |= {(client[1], title, member): cell for title in titles.split(", ")}
+                cells |= {(client[1], title, member): cell for title in _titles_in(titles)}
     return cells
 
 
+def _titles_in(head: str) -> list[str]:
+    """The titles in a head of a column, of which some have a comma themselves."""
+
+    def is_in(title: str, others: str) -> bool:
+        return title != others and f", {title}," in f", {others},"
+
+    found = [title for title in shipped_dialects() if title == head or is_in(title, head)]
+    return [title for title in found if not any(is_in(title, other) for other in found)]
+
+
 def _columns() -> Mapping[str, str]:
-    """The first provider of the column of each blueprint, as the page has it."""
+    """The title of the column of each blueprint, as the page has it."""
     rows = [line.split("|")[1:-1] for line in PAGE.read_text("utf-8").split("## Columns")[1].splitlines()[4:]]
     return {
-        blueprint.strip(" `"): column.split(",")[0].strip()
+        blueprint.strip(" `"): column.strip()
         for column, _, blueprints in rows
         for blueprint in blueprints.split(",")
         if blueprint.strip() and "at its own" not in blueprint

@@ -156,7 +156,8 @@ class Conversation:
 
     `options` are by OPTION_NAMES, none of them None. `unknown` are the members of the client's request that have no
     place here, by their paths, as far as they ask for something: only a provider of the client's own dialect takes
-    them. `members` say how the client names what it calls otherwise: neutral names -> paths in its body.
+    them. `members` say how the client names what it calls otherwise: neutral names -> paths in its body. `left_out`
+    are those that every other provider goes without, which the client is told.
     """
 
     turns: tuple[Turn, ...]
@@ -167,6 +168,7 @@ class Conversation:
     options: JSONObject = field(default_factory=dict)
     unknown: JSONObject = field(default_factory=dict)
     members: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     def member(self, name: str) -> str:
         """Return what the client calls a member of this form."""

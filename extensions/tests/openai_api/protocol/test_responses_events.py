@@ -16,6 +16,7 @@ from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent import ResponsesStream
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import ResponsesEvents
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import client_tools
 
 _STOP = Ending()
 _EVENTS: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
@@ -37,9 +38,11 @@ def events(data: bytes) -> list[dict[str, Any]]:
     return parsed
 
 
-def written(*reads: Chunks, end: Ending | MLStreamError = _STOP, last: Chunks | None = None) -> list[dict[str, Any]]:
+def written(
+    *reads: Chunks, end: Ending | MLStreamError = _STOP, last: Chunks | None = None, **request: Any
+) -> list[dict[str, Any]]:
     """The events of a stream of these reads, checked against the types of OpenAI's SDK."""
-    wire = ResponsesStream(response_object())
+    wire = ResponsesStream(response_object(**request))
     data = b"".join([wire.chunks(chunks) for chunks in reads])
     data += wire.error(end) if isinstance(end, MLStreamError) else wire.last(last or [], end, {})
     found = events(data)
@@ -135,6 +138,61 @@ def test_reasoning_a_message_and_calls_are_items_of_their_own() -> None:
         "I look",
         ["reasoning", "message", "function_call", "function_call"],
     )
+
+
+NAMED = [
+    {"type": "custom", "name": "edit"},
+    {"type": "namespace", "name": "docs", "description": "D", "tools": [{"type": "function", "name": "time"}]},
+]
+
+
+@pytest.mark.parametrize("request_", [{"tools": NAMED}, {"input": [{"type": "additional_tools", "tools": NAMED}]}])
+def test_tools_are_called_as_the_client_named_them(request_: Any) -> None:
+    found = written(
+        [Chunk(tool_calls=(ToolCall(0, "c1", "edit", '{"inp'), ToolCall(1, "c2", "docs__time", '{"a":')))],
+        [Chunk(tool_calls=(ToolCall(0, arguments='ut":"é\\n"}'), ToolCall(1, arguments="1}")))],
+        end=Ending("tool_calls"),
+        **request_,
+    )
+    assert kinds(found)[2:-1] == [
+        "output_item.added", "output_item.added", "function_call_arguments.delta", "function_call_arguments.delta",
+        "custom_tool_call_input.delta", "custom_tool_call_input.done", "output_item.done",
+        "function_call_arguments.done", "output_item.done",
+    ]  # fmt: skip
+    edit, time = (event["item"] for event in found if event["type"] == "response.output_item.done")
+    assert (edit["type"], edit["call_id"], edit["name"], edit["input"]) == ("custom_tool_call", "c1", "edit", "é\n")
+    assert (time["type"], time["namespace"], time["name"], time["arguments"]) == (
+        "function_call",
+        "docs",
+        "time",
+        '{"a":1}',
+    )
+    assert found[-1]["response"]["output"] == [edit, time]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, [None], [{"type": "custom"}], [{"type": "namespace", "name": "a"}], [{"type": "custom", "name": 1}]]
+)
+def test_a_request_with_wrong_tools_is_refused_by_who_reads_it(wrong: Any) -> None:
+    assert client_tools({"tools": wrong, "input": [3, {"type": "additional_tools", "tools": wrong}]}) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ('{"input":"a"}', "a"),
+        ('{"patch":"a"}', "a"),
+        ("*** Begin Patch", "*** Begin Patch"),
+        ("", ""),
+        ("{}", "{}"),
+        ('{"input":1}', '{"input":1}'),
+        ('["a"]', '["a"]'),
+    ],
+)
+def test_a_free_form_tool_is_called_with_the_text_however_the_model_says_it(arguments: str, text: str) -> None:
+    call = Chunk(tool_calls=(ToolCall(0, "c1", "edit", arguments),))
+    found = written([call], end=Ending("tool_calls"), tools=NAMED)
+    assert found[-1]["response"]["output"][0]["input"] == text
 
 
 def test_what_follows_a_signature_is_an_item_of_its_own() -> None:

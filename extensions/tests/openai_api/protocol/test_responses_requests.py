@@ -136,12 +136,58 @@ def test_reasoning_of_which_a_client_has_nothing_is_left_out() -> None:
     assert read(input=[empty, ANSWER]).turns == (Turn("assistant", (Text("Wait."),)),)
 
 
-def test_tools_are_flat_and_those_of_openai_s_own_are_unknown() -> None:
-    search = {"type": "web_search"}
-    conversation = read(tools=[WEATHER, search, TIME], parallel_tool_calls=False)
+def test_tools_are_flat_and_those_of_openai_s_own_are_left_out_by_name() -> None:
+    conversation = read(tools=[WEATHER, {"type": "web_search", "filters": {}}, TIME], parallel_tool_calls=False)
     assert conversation.tools == (Tool("weather", "Of a city", SCHEMA, True), Tool("time"))
-    assert conversation.unknown == {"tools[1]": search}
+    assert (conversation.left_out, conversation.unknown) == (("tools[1] (web_search)",), {})
     assert conversation.parallel_tool_calls is False
+
+
+_TEXT = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+    "additionalProperties": False,
+}
+EDIT = {"type": "custom", "name": "edit", "description": "Edit.", "format": {"type": "text"}}
+GRAMMAR = {"type": "grammar", "syntax": "regex", "definition": "a+"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "description"),
+    [
+        ({}, "Edit."),
+        ({"format": None, "defer_loading": True}, "Edit."),
+        ({"format": GRAMMAR}, "Edit.\n\nThe input is text of this regex grammar:\na+"),
+        ({"format": GRAMMAR, "description": None}, "The input is text of this regex grammar:\na+"),
+    ],
+)
+def test_a_free_form_tool_is_a_function_of_one_string(changed: dict[str, Any], description: str) -> None:
+    conversation = read(tools=[{**EDIT, **changed}])
+    assert (conversation.tools, conversation.unknown) == ((Tool("edit", description, _TEXT),), {})
+
+
+def test_tools_of_a_namespace_and_those_that_the_input_adds_are_functions() -> None:
+    docs = {"type": "namespace", "name": "docs", "description": "D", "tools": [TIME, EDIT, {"type": "web_search"}]}
+    added = {"type": "additional_tools", "role": "developer", "tools": [docs]}
+    for conversation, path in (
+        (read(tools=[docs]), "tools[0]"),
+        (read(input=[added, ANSWER]), "input[0].tools[0]"),
+    ):
+        assert [tool.name for tool in conversation.tools] == ["docs__time", "docs__edit"]
+        assert (conversation.left_out, conversation.unknown) == ((f"{path}.tools[2] (web_search)",), {})
+
+
+def test_calls_of_tools_that_are_no_functions_are_calls_of_their_functions() -> None:
+    call = {"type": "custom_tool_call", "call_id": "c1", "name": "edit", "input": 'a "b"'}
+    output = {"type": "custom_tool_call_output", "call_id": "c1", "output": "Done."}
+    of_docs = {"type": "function_call", "call_id": "c2", "name": "time", "namespace": "docs", "arguments": ""}
+    conversation = read(input=[call, of_docs, output])
+    assert conversation.turns == (
+        Turn("assistant", (Call("c1", "edit", '{"input":"a \\"b\\""}'), Call("c2", "docs__time", "{}"))),
+        Turn("user", (Result("c1", (Text("Done."),), "edit"),)),
+    )
+    assert conversation.unknown == {}
 
 
 @pytest.mark.parametrize(
@@ -150,6 +196,8 @@ def test_tools_are_flat_and_those_of_openai_s_own_are_unknown() -> None:
         ("auto", ToolChoice("auto")),
         ("required", ToolChoice("required")),
         ({"type": "function", "name": "time"}, ToolChoice("named", "time")),
+        ({"type": "custom", "name": "edit"}, ToolChoice("named", "edit")),
+        ({"type": "function", "namespace": "docs", "name": "time"}, ToolChoice("named", "docs__time")),
     ],
 )
 def test_a_tool_choice_is_a_word_or_names_a_function(choice: Any, expected: ToolChoice) -> None:
@@ -157,7 +205,8 @@ def test_a_tool_choice_is_a_word_or_names_a_function(choice: Any, expected: Tool
 
 
 def test_tools_that_are_not_allowed_are_left_out() -> None:
-    choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "time"}]}
+    allowed = [{"type": "function", "name": "time"}, {"type": "mcp", "server_label": "x"}]
+    choice = {"type": "allowed_tools", "mode": "required", "tools": allowed}
     conversation = read(tools=[WEATHER, TIME], tool_choice=choice)
     assert (conversation.tools, conversation.tool_choice) == ((Tool("time"),), ToolChoice("required"))
 
@@ -173,6 +222,12 @@ def test_a_choice_of_openai_s_own_tools_is_unknown(choice: Any) -> None:
     conversation = read(tools=[WEATHER], tool_choice=choice)
     assert (conversation.tool_choice, conversation.unknown) == (None, {"tool_choice": choice})
     assert len(conversation.tools) == 1
+
+
+def test_a_call_that_is_forced_needs_a_tool_that_is_not_left_out() -> None:
+    assert read(tools=[{"type": "web_search"}], tool_choice="required").unknown == {"tool_choice": "required"}
+    assert read(tools=[{"type": "web_search"}], tool_choice="auto").unknown == {}
+    assert read(tools=[{"type": "web_search"}, TIME], tool_choice="required").unknown == {}
 
 
 def test_formats_of_text() -> None:
@@ -228,6 +283,7 @@ def test_what_asks_for_nothing_is_not_unknown() -> None:
         text={"format": {"type": "text"}},
         prompt_cache_key="a hint",
         prompt_cache_retention="24h",
+        client_metadata={"a": "b"},
     )
     assert (conversation.options, conversation.unknown) == ({}, {})
 
@@ -274,6 +330,9 @@ def test_what_only_openai_s_own_interface_does_is_unknown() -> None:
         ({"max_output_tokens": "5"}, "max_output_tokens must be an integer"),
         ({"reasoning": {"effort": "huge"}}, "reasoning.effort must be one of"),
         ({"tools": [{"type": "function"}]}, "tools[0].name is missing"),
+        ({"tools": [{"type": "namespace", "name": "a", "tools": {}}]}, "tools[0].tools must be an array"),
+        ({"tools": [{"type": "namespace", "name": "a" * 129, "tools": []}]}, "tools[0].name may have 128"),
+        ({"input": [{"type": "custom_tool_call", "call_id": "c"}]}, "input[0].name is missing"),
         ({"tool_choice": "any"}, "tool_choice must be"),
         ({"tool_choice": ["auto"]}, "tool_choice must be"),
         ({"text": {"format": {"type": "json_schema", "name": "a"}}}, "text.format.schema is missing"),

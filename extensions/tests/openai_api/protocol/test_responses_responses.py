@@ -18,7 +18,14 @@ CALLS = (
     ToolCall(0, "c1", "weather", '{"a'),
     ToolCall(1, None, "time"),
     ToolCall(0, arguments='":1}'),
+    ToolCall(2, "c3", "edit", '{"input":"a'),
+    ToolCall(2, arguments='"}'),
+    ToolCall(3, "c4", "docs__time", "{}"),
 )
+_TOOLS = [
+    {"type": "custom", "name": "edit"},
+    {"type": "namespace", "name": "docs", "description": "D", "tools": [{"type": "function", "name": "time"}]},
+]
 SAID = Chunk('I "look"', "Hm", CALLS, signature="EqQB")
 
 
@@ -27,7 +34,7 @@ def answer(chunk: Chunk, ending: Ending = _STOP, **extra: Any) -> WholeAnswer:
 
 
 def response_object() -> ResponseObject:
-    return ResponseObject("t1", 1_700_000_000, "poet", {"input": "Why?"})
+    return ResponseObject("t1", 1_700_000_000, "poet", {"input": "Why?", "tools": _TOOLS})
 
 
 def whole(chunk: Chunk, ending: Ending = _STOP, **extra: Any) -> dict[str, Any]:
@@ -47,13 +54,17 @@ def test_a_whole_response_is_that_which_ends_a_stream_of_the_same(finish: str) -
 
 def test_reasoning_a_message_and_calls_are_items() -> None:
     response = whole(SAID, Ending("tool_calls"))
-    assert [item["type"] for item in response["output"]] == ["reasoning", "message", "function_call", "function_call"]
+    assert [item["type"] for item in response["output"]] == [
+        "reasoning", "message", "function_call", "function_call", "custom_tool_call", "function_call",
+    ]  # fmt: skip
     assert response["output"][0]["encrypted_content"] == "signature:EqQB"
     assert response["output"][1]["content"][0]["text"] == 'I "look"'
-    assert [(item["call_id"], item["arguments"]) for item in response["output"][2:]] == [
+    assert [(item["call_id"], item["arguments"]) for item in response["output"][2:4]] == [
         ("c1", '{"a":1}'),
         ("call_t1_3", "{}"),
     ]
+    assert response["output"][4]["input"] == "a"
+    assert (response["output"][5]["namespace"], response["output"][5]["name"]) == ("docs", "time")
     assert (response["status"], response["id"]) == ("completed", "resp_t1")
 
 

@@ -31,11 +31,18 @@ def stream_request(client: ClientRequest, model: CompiledModel) -> StreamCall:
     streaming: Streaming = model.spec({})
     request, dialect = model.render_conversation(client, streaming), model.dialect
     if dialect is None or dialect.as_sent is None or dialect.name != client.dialect:
-        return request, streaming.decoder, ()
+        return request, streaming.decoder, _warnings(client, model)
     if not isinstance(streaming, StreamSpec) or model.guardrails.output is not None:
         return request, streaming.decoder, ()
     decoder = partial(DecoderAsSent, dialect.as_sent(client.wants_usage), model.redactor.body)
     return request, partial(streaming.decoder_with, decoder), ()
+
+
+def _warnings(client: ClientRequest, model: CompiledModel) -> Sequence[str]:
+    """Return what the model's provider was not told of a request, for the client."""
+    if speaks_as(model, client):
+        return ()
+    return [f"{member} was left out: the model's provider has no such tool" for member in client.conversation.left_out]
 
 
 def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderRequest:
@@ -56,5 +63,7 @@ def read_answer(body: bytes, client: ClientRequest, model: CompiledModel, *, nam
     if said is None:
         raise UpstreamError("The provider's response is of no form that is known here; ask for a stream of it instead")
     is_as_sent = speaks_as(model, client)
-    extra = {"model_id": model.model_id} if names_model else {}
+    extra: dict[str, Any] = {"model_id": model.model_id} if names_model else {}
+    if warnings := _warnings(client, model):
+        extra["warnings"] = warnings
     return WholeAnswer(*said, model.model_id, response if is_as_sent else {}, is_as_sent, extra)

@@ -3,8 +3,9 @@
 https://platform.openai.com/docs/api-reference/responses-streaming. The last events repeat the whole text, so it is kept
 here: as it came, as the inside of a JSON string.
 
-A provider may mix the fragments of parallel calls, so calls are done when the stream is. Reasoning is the summary that
-an item of reasoning has, as every client reads that.
+A provider may mix the fragments of parallel calls, so calls are done when the stream is. What a free-form tool is
+called with comes then, as it is a part of the arguments of a function. Reasoning is the summary that an item of
+reasoning has, as every client reads that.
 """
 
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError, UpstreamError
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import ClientTool
 
 CONTENT_TYPE = "text/event-stream; charset=utf-8"
 COMMENT = b": ping\n\n"
@@ -62,7 +64,7 @@ class _Call:
     place: bytes  # members that say which item it is
     delta: bytes
     call_id: str
-    name: str
+    tool: ClientTool
     arguments: bytearray = field(default_factory=bytearray)
 
 
@@ -161,13 +163,22 @@ class ResponsesEvents(WireFormat):
     def _fragment(self, fragment: ToolCall) -> Sequence[bytes]:
         call = self._calls.get(fragment.index)
         if call is not None:
-            return (self._delta(call.delta, call.arguments, fragment.arguments) if fragment.arguments else b"",)
+            return (self._arguments(call, fragment.arguments),)
         before = self._begin() + self._end_text()
         call = self._calls[fragment.index] = self._new_call(fragment)
-        item = items.function_call(call.id, "in_progress", call.call_id, call.name, b"")
+        item = items.call(call.id, "in_progress", call.call_id, call.tool, b"")
         added = self._item_event("added", call.index, item)
-        delta = self._delta(call.delta, call.arguments, fragment.arguments) if fragment.arguments else b""
-        return before, added, delta
+        return before, added, self._arguments(call, fragment.arguments)
+
+    def _arguments(self, call: _Call, text: str) -> bytes:
+        if not text:
+            return b""
+        if not call.tool.is_free_form:
+            return self._delta(call.delta, call.arguments, text)
+        encoded = orjson.dumps(text)[1:-1]
+        call.arguments += encoded
+        self._room -= len(encoded)
+        return b""
 
     def _delta(self, delta: bytes, so_far: bytearray, text: str) -> bytes:
         encoded = orjson.dumps(text)[1:-1]
@@ -190,10 +201,10 @@ class ResponsesEvents(WireFormat):
     def _new_call(self, fragment: ToolCall) -> _Call:
         index = self._new_item()
         id = self._id("fc", index)
-        place = b'"item_id":"%b","output_index":%d' % (id, index)
-        kind = b"response.function_call_arguments.delta"
+        place, tool = b'"item_id":"%b","output_index":%d' % (id, index), self._response.tool(fragment.name or "")
+        kind = b"response.%b.delta" % _called_with(tool)
         call_id = fragment.id or self._id("call", index).decode()
-        return _Call(index, id, place, _DELTA % (kind, kind, place, b""), call_id, fragment.name or "")
+        return _Call(index, id, place, _DELTA % (kind, kind, place, b""), call_id, tool)
 
     def _new_item(self) -> int:
         self._items.append(b"")
@@ -232,13 +243,18 @@ class ResponsesEvents(WireFormat):
         calls = list(self._calls.values())
         for call in calls:
             is_done = is_whole or call is not calls[-1]
-            if is_done and not call.arguments:  # clients parse them
-                events.append(self._delta(call.delta, call.arguments, "{}"))
-            arguments = bytes(call.arguments)
-            said = b'%b,"name":%b,"arguments":"%b"' % (call.place, orjson.dumps(call.name), arguments)
-            events.append(self._event("response.function_call_arguments.done", said))
-            status = "completed" if is_done else "incomplete"
-            item = items.function_call(call.id, status, call.call_id, call.name, arguments)
+            if call.tool.is_free_form:
+                arguments = items.free_form_text(bytes(call.arguments))
+                events.append(call.delta % (self._number, arguments))
+                self._number += 1
+                said = b'%b,"input":"%b"' % (call.place, arguments)
+            else:
+                if is_done and not call.arguments:  # clients parse them
+                    events.append(self._delta(call.delta, call.arguments, "{}"))
+                arguments = bytes(call.arguments)
+                said = b'%b,"name":%b,"arguments":"%b"' % (call.place, orjson.dumps(call.tool.name), arguments)
+            events.append(self._event(f"response.{_called_with(call.tool).decode()}.done", said))
+            item = items.call(call.id, "completed" if is_done else "incomplete", call.call_id, call.tool, arguments)
             events.append(self._done(call.index, item))
         return b"".join(events)
 
@@ -260,6 +276,10 @@ class ResponsesEvents(WireFormat):
     def _event(self, kind: str, members: bytes) -> bytes:
         self._number += 1
         return event(kind, self._number - 1, members)
+
+
+def _called_with(tool: ClientTool) -> bytes:
+    return b"custom_tool_call_input" if tool.is_free_form else b"function_call_arguments"
 
 
 def _new_text(id: bytes, index: int, *, is_message: bool) -> _Text:

@@ -13,6 +13,11 @@ from opensearch_ml_stream.connectors.conversation.conversation import JSONObject
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import OWN_MEMBER, own_fields
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import (
+    ClientTool,
+    client_tools,
+    free_form_input,
+)
 
 _SIGNATURE = "signature:"
 
@@ -63,15 +68,25 @@ def reasoning(id: bytes, text: bytes, signature: str) -> bytes:
     return b'{"id":"%b","type":"reasoning","summary":[%b]%b}' % (id, summary, proof)
 
 
-def function_call(id: bytes, status: str, call_id: str, name: str, arguments: bytes) -> bytes:
-    """Return a call of a function."""
-    return b'{"id":"%b","type":"function_call","status":"%b","call_id":%b,"name":%b,"arguments":"%b"}' % (
+def call(id: bytes, status: str, call_id: str, tool: ClientTool, arguments: bytes) -> bytes:
+    """Return a call of a tool; the arguments of a free-form one are the text that it is called with."""
+    kind, said = (b"custom_tool_call", b"input") if tool.is_free_form else (b"function_call", b"arguments")
+    namespace = b'"namespace":%b,' % orjson.dumps(tool.namespace) if tool.namespace else b""
+    return b'{"id":"%b","type":"%b","status":"%b","call_id":%b,%b"name":%b,"%b":"%b"}' % (
         id,
+        kind,
         status.encode(),
         orjson.dumps(call_id),
-        orjson.dumps(name),
+        namespace,
+        orjson.dumps(tool.name),
+        said,
         arguments,
     )
+
+
+def free_form_text(arguments: bytes) -> bytes:
+    """Return what a free-form tool is called with, of the arguments of its function; both inside of JSON strings."""
+    return orjson.dumps(free_form_input(orjson.loads(b'"%b"' % arguments)))[1:-1]
 
 
 def output_text(text: bytes) -> bytes:
@@ -97,6 +112,11 @@ class ResponseObject:
         own = {"id": f"resp_{token}", "object": "response", "created_at": created_at, "model": model}
         self._known = {**own, **_DEFAULTS, **given, **_NOT_KEPT}
         self._head = b""  # these members, encoded when they are needed first
+        self._tools = client_tools(request)
+
+    def tool(self, function: str) -> ClientTool:
+        """Return the tool that a function is, as the client calls it."""
+        return self._tools.get(function) or ClientTool(function)
 
     def begun(self) -> bytes:
         """Return the response of which nothing is known yet."""

@@ -16,7 +16,6 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Result,
     Role,
     Text,
-    Tool,
     ToolChoice,
     Turn,
 )
@@ -25,6 +24,12 @@ from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import EFF
 from opensearch_ml_stream.extensions.openai_api.protocol.members import HINTS, Members
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_content import read_item_content
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import signature_in
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import (
+    ADDITIONAL_TOOLS,
+    ToolReader,
+    free_form_arguments,
+    function_name,
+)
 
 _NAMES = {
     "turns": "input",
@@ -35,7 +40,7 @@ _NAMES = {
     "verbosity": "text.verbosity",
 }
 _OPTIONS: dict[str, type] = {"temperature": float, "top_p": float, "metadata": dict, "service_tier": str}
-_TOOLS, _USERS = frozenset({"tools", "tool_choice"}), frozenset({"user", "safety_identifier"})
+_USERS = frozenset({"user", "safety_identifier"})
 _ENCRYPTED = "reasoning.encrypted_content"  # in `include`: given here wherever there is any
 _ASK_NOTHING: JSONObject = {
     "background": False,
@@ -47,6 +52,8 @@ _ASK_NOTHING: JSONObject = {
 }
 """What clients send that would be so without it."""
 
+_HINTS = ("model", "client_metadata", *HINTS)  # of no meaning to an answer: `client_metadata` says who asks
+_TOOLS = frozenset({"tools", "tool_choice"})
 _OF_OUTPUT = ("id", "status")  # members of items of a response that ask for nothing when they are sent back
 _ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
 
@@ -55,8 +62,9 @@ def read_responses_request(body: JSONObject) -> Conversation:
     """Return the conversation of a body; InvalidRequest names the member that is wrong."""
     members, unknown = Members(body), dict[str, Any]()
     names = dict(_NAMES)
-    turns = _read_turns(members, unknown)
-    tools, tool_choice = _read_all_tools(members, unknown) if members.has_any(_TOOLS) else ((), None)
+    tools = ToolReader(unknown)
+    turns = _read_turns(members, tools, unknown)
+    tool_choice = _read_tools(members, tools, unknown) if members.has_any(_TOOLS) else None
     options = members.options(_OPTIONS)
     if (limit := members.take("max_output_tokens", int)) is not None:
         options["max_tokens"] = limit
@@ -74,20 +82,26 @@ def read_responses_request(body: JSONObject) -> Conversation:
         stream_options = Members(of_stream, "stream_options")
         stream_options.drop("include_obfuscation")  # of lengths, which nothing here pads
         unknown.update(stream_options.unread())
-    members.drop("model", *HINTS, *[name for name in body if name in _ASK_NOTHING and body[name] == _ASK_NOTHING[name]])
+    members.drop(
+        "model",
+        "client_metadata",
+        *HINTS,
+        *[name for name in body if name in _ASK_NOTHING and body[name] == _ASK_NOTHING[name]],
+    )
     return Conversation(
         turns,
-        tools,
+        tuple(tools.functions),
         tool_choice,
         parallel,
         answer_format,
         options,
         {**unknown, **members.unread()},
         names,
+        tuple(tools.left_out),
     )
 
 
-def _read_turns(members: Members, unknown: dict[str, Any]) -> tuple[Turn, ...]:
+def _read_turns(members: Members, tools: ToolReader, unknown: dict[str, Any]) -> tuple[Turn, ...]:
     turns: list[Turn] = []
     if instructions := members.take("instructions", str):
         turns.append(Turn("system", (Text(instructions),)))
@@ -96,7 +110,7 @@ def _read_turns(members: Members, unknown: dict[str, Any]) -> tuple[Turn, ...]:
         return (*turns, Turn("user", (Text(value),)))
     if not isinstance(value, list):
         raise InvalidRequest("input must be a string or an array of items")
-    reading = _Items(turns, unknown)
+    reading = _Items(turns, tools, unknown)
     for place, item in enumerate(value):
         reading.read(item, f"input[{place}]")
     reading.end_turn()
@@ -106,8 +120,9 @@ def _read_turns(members: Members, unknown: dict[str, Any]) -> tuple[Turn, ...]:
 class _Items:
     """Reads items in order. Results get the names of the tools from the calls before them."""
 
-    def __init__(self, turns: list[Turn], unknown: dict[str, Any]) -> None:
+    def __init__(self, turns: list[Turn], tools: ToolReader, unknown: dict[str, Any]) -> None:
         self._turns = turns
+        self._tools = tools
         self._unknown = unknown
         self._names: dict[str, str] = {}  # of the tools, by the ids of their calls
         self._parts: list[Part] = []  # of the answer, or the results, that the items before are part of
@@ -120,10 +135,13 @@ class _Items:
         members.drop(*_OF_OUTPUT)
         if kind == "message":
             self._read_message(members)
-        elif kind == "function_call":
-            self._join("assistant", self._call(members))
-        elif kind == "function_call_output":
+        elif kind in ("function_call", "custom_tool_call"):
+            self._join("assistant", self._call(members, is_free_form=kind == "custom_tool_call"))
+        elif kind in ("function_call_output", "custom_tool_call_output"):
             self._join("user", self._result(members))
+        elif kind == ADDITIONAL_TOOLS:
+            members.drop("role")
+            self._tools.read(members.need("tools", list), members.path("tools"))
         elif kind == "reasoning":
             self._read_reasoning(members)
         elif kind == "item_reference":
@@ -160,8 +178,13 @@ class _Items:
             self.end_turn()
             self._turns.append(Turn(role, tuple(parts)))
 
-    def _call(self, members: Members) -> Call:
-        call = Call(members.need("call_id", str), members.need("name", str), members.take("arguments", str) or "{}")
+    def _call(self, members: Members, *, is_free_form: bool) -> Call:
+        id, name = members.need("call_id", str), members.need("name", str)
+        if is_free_form:
+            arguments = free_form_arguments(members.take("input", str) or "")
+        else:
+            arguments = members.take("arguments", str) or "{}"
+        call = Call(id, function_name(name, members.take("namespace", str) or ""), arguments)
         self._names[call.id] = call.name
         return call
 
@@ -190,65 +213,44 @@ def _texts(members: Members, name: str, unknown: dict[str, Any]) -> str:
     return "\n\n".join(texts)
 
 
-def _read_all_tools(members: Members, unknown: dict[str, Any]) -> tuple[tuple[Tool, ...], ToolChoice | None]:
-    """Return the tools and which of them are to be called."""
-    tools = _read_tools(members.take("tools", list) or [], unknown)
-    choice, allowed = _read_tool_choice(members.take_any("tool_choice"), unknown)
-    return tuple(tool for tool in tools if allowed is None or tool.name in allowed), choice
-
-
-def _read_tools(tools: list[Any], unknown: dict[str, Any]) -> list[Tool]:
-    read: list[Tool] = []
-    for place, value in enumerate(tools):
-        members = Members(value, f"tools[{place}]")
-        if members.need("type", str) != "function":
-            unknown[f"tools[{place}]"] = value
-            continue
-        read.append(
-            Tool(
-                members.need("name", str),
-                members.take("description", str) or "",
-                members.take("parameters", dict),
-                members.take("strict", bool),
-            )
-        )
-        if members.take_any("defer_loading") is True:
-            unknown[members.path("defer_loading")] = True
-        unknown.update(members.unread())
+def _read_tools(members: Members, tools: ToolReader, unknown: dict[str, Any]) -> ToolChoice | None:
+    """Read the tools, and return which of them are to be called."""
+    tools.read(members.take("tools", list) or (), "tools")
+    value = members.take_any("tool_choice")
+    if value is None:
+        return None
+    if value in ("auto", "none", "required"):
+        if value == "required" and tools.left_out and not tools.functions:
+            unknown["tool_choice"] = value
+        return ToolChoice(value)
+    if not isinstance(value, dict):
+        raise InvalidRequest("tool_choice must be auto, none, required or an object")
+    choice = Members(value, "tool_choice")
+    kind = choice.need("type", str)
+    if kind in ("function", "custom"):
+        read = ToolChoice("named", _name(choice))
+    elif kind == "allowed_tools" and (allowed := _allowed(choice)):
+        mode = choice.need("mode", str)
+        if mode not in ("auto", "required"):
+            raise InvalidRequest(f"{choice.path('mode')} must be auto or required")
+        read = ToolChoice("auto" if mode == "auto" else "required")
+        tools.functions = [tool for tool in tools.functions if tool.name in allowed]
+    else:
+        unknown["tool_choice"] = value
+        return None
+    unknown.update(choice.unread())
     return read
 
 
-def _read_tool_choice(value: Any, unknown: dict[str, Any]) -> tuple[ToolChoice | None, frozenset[str] | None]:
-    """Return the choice, and the names of the tools that alone are allowed, None for all."""
-    if value is None:
-        return None, None
-    if value in ("auto", "none", "required"):
-        return ToolChoice(value), None
-    if not isinstance(value, dict):
-        raise InvalidRequest("tool_choice must be auto, none, required or an object")
-    members = Members(value, "tool_choice")
-    kind = members.need("type", str)
-    if kind == "function":
-        choice = ToolChoice("named", members.need("name", str))
-        unknown.update(members.unread())
-        return choice, None
-    if kind == "allowed_tools" and (allowed := _allowed(members)) is not None:
-        mode = members.need("mode", str)
-        if mode not in ("auto", "required"):
-            raise InvalidRequest(f"{members.path('mode')} must be auto or required")
-        unknown.update(members.unread())
-        return ToolChoice("auto" if mode == "auto" else "required"), allowed
-    unknown["tool_choice"] = value
-    return None, None
-
-
-def _allowed(members: Members) -> frozenset[str] | None:
-    """Return the names of the allowed tools, None where some are no functions."""
+def _allowed(members: Members) -> frozenset[str]:
+    """Return the names of the allowed functions."""
     path = members.path("tools")
     tools = [Members(tool, f"{path}[{place}]") for place, tool in enumerate(members.need("tools", list))]
-    if any(tool.need("type", str) != "function" for tool in tools):
-        return None
-    return frozenset(tool.need("name", str) for tool in tools)
+    return frozenset(_name(tool) for tool in tools if tool.need("type", str) in ("function", "custom"))
+
+
+def _name(members: Members) -> str:
+    return function_name(members.need("name", str), members.take("namespace", str) or "")
 
 
 def _read_user(members: Members, options: dict[str, Any], names: dict[str, str]) -> None:

@@ -14,16 +14,16 @@ def whole_response(answer: WholeAnswer, response: ResponseObject) -> bytes:
     if answer.is_as_sent:
         return to_json({**answer.response, **items.own_member(answer.ending, answer.extra)})
     status = items.status(answer.ending)
-    output = _output(answer.chunk, response.token, "completed" if status == "completed" else "incomplete")
+    output = _output(answer.chunk, response, "completed" if status == "completed" else "incomplete")
     return response.ended(output, answer.ending, answer.extra)
 
 
-def _output(chunk: Chunk, token: str, status: str) -> list[bytes]:
+def _output(chunk: Chunk, response: ResponseObject, status: str) -> list[bytes]:
     """Return the items: reasoning, a message, calls. The last of an answer that is not whole may be cut off."""
     output: list[bytes] = []
 
     def new_id(prefix: str) -> bytes:
-        return f"{prefix}_{token}_{len(output)}".encode()
+        return f"{prefix}_{response.token}_{len(output)}".encode()
 
     calls = whole_calls(chunk.tool_calls)
     if chunk.reasoning or chunk.signature:
@@ -34,8 +34,9 @@ def _output(chunk: Chunk, token: str, status: str) -> list[bytes]:
     for call in calls:
         own = "completed" if call is not calls[-1] else status
         arguments = _inside(call.arguments or ("{}" if own == "completed" else ""))
-        call_id = call.id or new_id("call").decode()
-        output.append(items.function_call(new_id("fc"), own, call_id, call.name or "", arguments))
+        call_id, tool = call.id or new_id("call").decode(), response.tool(call.name or "")
+        said = items.free_form_text(arguments) if tool.is_free_form else arguments
+        output.append(items.call(new_id("fc"), own, call_id, tool, said))
     return output
 
 
