@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.conversation.as_sent import ChooseEvent
 from opensearch_ml_stream.connectors.conversation.conversation import Conversation, JSONObject
+from opensearch_ml_stream.connectors.syntax import jsontext
 
 OPENAI_CHAT = "openai_chat"
 OPENAI_COMPLETIONS = "openai_completions"
@@ -92,3 +93,7 @@ class ClientRequest:
         if self._conversation is None:
             self._conversation = self.read(self.body)
         return self._conversation
+
+    def said(self) -> str:
+        """Return the body as JSON text, for guardrails: a dialect may join its parts with something between them."""
+        return jsontext.dumps(self.body)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -17,8 +17,17 @@ from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
 from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 
-StreamCall = tuple[ProviderRequest, Callable[[], StreamDecoder], Sequence[str]]
-"""The request of a stream, what makes the decoder of its response, and hints for the caller."""
+
+class StreamCall(NamedTuple):
+    """The request of a stream, what makes the decoder of its response, and hints for the caller.
+
+    `client` is the client's request where it was made of a conversation.
+    """
+
+    request: ProviderRequest
+    new_decoder: Callable[[], StreamDecoder]
+    warnings: Sequence[str] = ()
+    client: ClientRequest | None = None
 
 
 def speaks_as(model: CompiledModel, client: ClientRequest) -> bool:
@@ -31,11 +40,11 @@ def stream_request(client: ClientRequest, model: CompiledModel) -> StreamCall:
     streaming: Streaming = model.spec({})
     request, dialect = model.render_conversation(client, streaming), model.dialect
     if dialect is None or dialect.as_sent is None or dialect.name != client.dialect:
-        return request, streaming.decoder, _warnings(client, model)
+        return StreamCall(request, streaming.decoder, _warnings(client, model), client)
     if not isinstance(streaming, StreamSpec) or model.guardrails.output is not None:
-        return request, streaming.decoder, ()
+        return StreamCall(request, streaming.decoder, (), client)
     decoder = partial(DecoderAsSent, dialect.as_sent(client.wants_usage), model.redactor.body)
-    return request, partial(streaming.decoder_with, decoder), ()
+    return StreamCall(request, partial(streaming.decoder_with, decoder), (), client)
 
 
 def _warnings(client: ClientRequest, model: CompiledModel) -> Sequence[str]:

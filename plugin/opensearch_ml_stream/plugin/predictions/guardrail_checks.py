@@ -43,30 +43,34 @@ class GuardrailChecks:
     store: Store
     call_guard_model: CallGuardModel
 
-    async def check(self, guard: Guard | None, payload: str, triggered: str) -> None:
-        """Raise InvalidRequest, its reason beginning with `triggered`, unless a whole payload may pass."""
+    async def check(self, guard: Guard | None, payload: str, triggered: str, said: str = "") -> None:
+        """Raise InvalidRequest, its reason beginning with `triggered`, unless a whole payload may pass.
+
+        `said` is what it was made of, where that is a client's conversation: JSON text, which is read as well.
+        """
         if guard is None:
             return
         try:
-            refused_by = await self.payload_refused_by(guard, payload)
+            refused_by = await self.payload_refused_by(guard, payload, said)
         except UpstreamError as error:
             raise InvalidRequest(f"{triggered}: {error.reason}") from None
         if refused_by is not None:
             raise InvalidRequest(f"{triggered} by {refused_by}")
 
-    async def payload_refused_by(self, guard: Guard, payload: str) -> str | None:
-        """Return which part of the guard refuses a JSON payload or a text in it, None if all accept it.
+    async def payload_refused_by(self, guard: Guard, payload: str, said: str = "") -> str | None:
+        """Return which part of the guard refuses a JSON payload or a text in it or in `said`, None if all accept it.
 
         UpstreamError if that cannot be found out.
         """
+        size = len(payload) + len(said)
         if isinstance(guard, LocalGuard):
-            work = len(payload) * len(guard.regex)
-            index = await _compute(partial(refusing_pattern, guard.regex, payload), work) if guard.regex else None
+            work = size * len(guard.regex)
+            index = await _compute(partial(refusing_pattern, guard.regex, payload, said), work) if guard.regex else None
             if index is not None:
                 return pattern_name(index)
             if not guard.stop_words:
                 return None
-        return await self.text_refused_by(guard, await _compute(partial(readable_text, payload), len(payload)))
+        return await self.text_refused_by(guard, await _compute(partial(readable_text, payload, said), size))
 
     async def text_refused_by(self, guard: Guard, text: str) -> str | None:
         """Return which of the guard's models or stop words refuses a text. Otherwise as `payload_refused_by`."""

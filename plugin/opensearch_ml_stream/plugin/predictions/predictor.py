@@ -123,8 +123,8 @@ class Predictor:
 
         If another may answer in its place, wait for its first chunk, and have the response say which model it was.
         """
-        request, new_decoder, warnings = make(model)
-        charge = await self.admit(held, observed, model, request)
+        request, new_decoder, warnings, client = make(model)
+        charge = await self.admit(held, observed, model, request, client)
         bodies = None if further is None else partial(self._further_body, model.model_id, further)
         response = await held.enter_async_context(self._calls.open(model, request, bodies))
         await check_status(response, model)
@@ -136,22 +136,35 @@ class Predictor:
         return self._guarded(observed.caller, stream, model)
 
     async def admit(
-        self, held: AsyncExitStack, observed: Observation, model: CompiledModel, request: ProviderRequest
+        self,
+        held: AsyncExitStack,
+        observed: Observation,
+        model: CompiledModel,
+        request: ProviderRequest,
+        client: ClientRequest | None = None,
     ) -> Charge | None:
-        """Check a call against input guardrail, limits and budgets; what it takes of them is released with `held`."""
+        """Check a call against input guardrail, limits and budgets; what it takes of them is released with `held`.
+
+        `client` is the conversation that the request was made of, if it was made of one.
+        """
         charge, settings = None, self._calls.live_settings.current
         if model.has_limits or settings.max_streams_per_server or settings.max_streams_per_user:
-            charge = await self._check_limits(held, observed.caller, model, request)
+            charge = await self._check_limits(held, observed.caller, model, request, client)
         observed.admit()
         return charge
 
     async def _check_limits(
-        self, held: AsyncExitStack, caller: Caller, model: CompiledModel, request: ProviderRequest
+        self,
+        held: AsyncExitStack,
+        caller: Caller,
+        model: CompiledModel,
+        request: ProviderRequest,
+        client: ClientRequest | None,
     ) -> Charge | None:
         streams, limits = self._calls.open_streams, model.settings.limits
         if streams.are_capped(limits):
             await held.enter_async_context(streams.place(model.model_id, limits, caller.name))
-        await self._check_guardrail(caller, model, request)
+        await self._check_guardrail(caller, model, request, client)
         self._calls.apply_rate_limits(model, caller)
         if (charge := await self._calls.charge(model, caller, request.body)) is not None:
             held.enter_context(charge)
@@ -163,14 +176,17 @@ class Predictor:
             return None
         caller, parameters = found
         model = await self._models.get(caller, model_id)
-        request = _of_parameters(parameters, None, model)[0]
+        request = _of_parameters(parameters, None, model).request
         await self._check_guardrail(caller, model, request)
         return request.body
 
-    async def _check_guardrail(self, caller: Caller, model: CompiledModel, request: ProviderRequest) -> None:
+    async def _check_guardrail(
+        self, caller: Caller, model: CompiledModel, request: ProviderRequest, client: ClientRequest | None = None
+    ) -> None:
         if (guard := model.guardrails.input) is not None:
             checks = self._guardrail_checks(caller, (model.model_id,))
-            await checks.check(guard, model.readable_text(request), INPUT_TRIGGERED)
+            said = "" if client is None else client.said()
+            await checks.check(guard, model.readable_text(request), INPUT_TRIGGERED, said)
 
     async def _open_any(
         self,
@@ -300,4 +316,4 @@ def _of_parameters(parameters: Mapping[str, str], action_type: str | None, model
     action, streaming = model.action(action_type), model.spec(parameters, action_type)
     model.check_input(RemoteInput(parameters))
     request = action.render(parameters, streaming)
-    return request, streaming.decoder, model.warnings(parameters, action_type)
+    return StreamCall(request, streaming.decoder, model.warnings(parameters, action_type))

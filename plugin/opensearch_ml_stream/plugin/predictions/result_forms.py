@@ -84,7 +84,7 @@ async def as_answer(
     names_model: bool,
 ) -> WholeAnswer:
     """Respond with the next answer in a client's conversation, which stands in for the input."""
-    [body] = await fetch_checked(model, [whole_request(request, model)], fetch, checks)
+    [body] = await fetch_checked(model, [whole_request(request, model)], fetch, checks, request)
     return read_answer(body, request, model, names_model=names_model)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
 from opensearch_ml_stream.connectors.documents import PREDICT, Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict import post_process, pre_process
@@ -97,14 +98,23 @@ async def _call_provider(
 
 
 async def fetch_checked(
-    model: CompiledModel, requests: Sequence[ProviderRequest], fetch: Fetch, checks: GuardrailChecks
+    model: CompiledModel,
+    requests: Sequence[ProviderRequest],
+    fetch: Fetch,
+    checks: GuardrailChecks,
+    client: ClientRequest | None = None,
 ) -> list[bytes]:
-    """Fetch the responses to a model's requests, in order, each request and response checked by its guardrails."""
+    """Fetch the responses to a model's requests, in order, each request and response checked by its guardrails.
+
+    `client` is the conversation that the requests were made of, if they were made of one.
+    """
     guardrails = model.guardrails
     limit = min(MAX_PARALLEL_CALLS, model.connector.client_config.max_connection)
     if guardrails.input is not None:
+        said = "" if client is None else client.said()
         texts = [model.readable_text(request) for request in requests]
-        await run_parallel([partial(checks.check, guardrails.input, text, INPUT_TRIGGERED) for text in texts], limit)
+        check = partial(checks.check, guardrails.input, triggered=INPUT_TRIGGERED, said=said)
+        await run_parallel([partial(check, text) for text in texts], limit)
 
     async def checked_fetch(request: ProviderRequest) -> bytes:
         body = await fetch(request)

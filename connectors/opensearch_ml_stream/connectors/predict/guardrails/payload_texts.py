@@ -1,12 +1,14 @@
 r"""The texts of a JSON payload that a guardrail checks: as it is sent, and as its reader will see it.
 
 ML Commons checks the payload alone. There a JSON escape hides a word (`\u0062omb` is "bomb" to the provider), and so
-does a text that is divided over the parts of a message's content.
+does a text that is divided over the parts of a message's content. Dialects join some of these with a line break between
+them, so what a client says of a conversation is read as well, as it is before a dialect writes it: `said`, JSON text.
 """
 
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
@@ -17,12 +19,13 @@ MAX_LEVELS = 8  # of JSON in strings of JSON; the arguments of a tool call are o
 # What nothing ends goes on to the end of the text, so that no character is read twice.
 _STRING = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"|\\?\Z)', re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_TEXTS, _DATA, _REASONING = frozenset({"text", "refusal"}), frozenset({"data"}), frozenset({"thinking"})
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def refusing_pattern(patterns: Sequence[GuardPattern], payload: str) -> int | None:
+def refusing_pattern(patterns: Sequence[GuardPattern], payload: str, said: str = "") -> int | None:
     """Return the index of the first pattern that refuses one of the payload's texts. Errors as `payload_texts`."""
-    for text in payload_texts(payload):
+    for text in payload_texts(payload, said):
         encoded = text.encode()
         for index, pattern in enumerate(patterns):
             if pattern.refuses(encoded):
@@ -30,23 +33,27 @@ def refusing_pattern(patterns: Sequence[GuardPattern], payload: str) -> int | No
     return None
 
 
-def payload_texts(payload: str) -> Iterator[str]:
-    """Yield the payload, each string in it decoded, and the joined text parts of each message.
+def payload_texts(payload: str, said: str = "") -> Iterator[str]:
+    """Yield the payload, each string in it decoded, and the joined text parts of each message; then those of `said`.
 
-    So too of a string that holds strings itself: JSON, as of a tool call's arguments, or what looks like it.
-    UpstreamError if the payload is nested too deeply to be read.
+    So too of a string that holds strings itself: JSON, as of a tool call's arguments, or what looks like it. A text
+    comes once. UpstreamError if the payload is nested too deeply to be read.
     """
     yield payload
-    for text, _ in _texts_in(payload, MAX_LEVELS):
-        yield text
+    seen: set[str] = set()
+    for text, _ in chain(_texts_in(payload, MAX_LEVELS), _texts_in(said, MAX_LEVELS)):
+        if text not in seen:
+            seen.add(text)
+            yield text
 
 
-def readable_text(payload: str) -> str:
-    """Return the payload, followed by a line for each text that cannot be read in it as it is.
+def readable_text(payload: str, said: str = "") -> str:
+    """Return the payload, followed by a line for each text that cannot be read in it as it is, or is joined in `said`.
 
     For readers of text: guard models, and queries for stop words. Errors as `payload_texts`.
     """
-    return "\n".join([payload, *(text for text, is_hidden in _texts_in(payload, MAX_LEVELS) if is_hidden)])
+    hidden = (text for text, is_hidden in _texts_in(payload, MAX_LEVELS) if is_hidden)
+    return "\n".join(dict.fromkeys(chain([payload], hidden, _joined_parts(said))))
 
 
 def _texts_in(text: str, levels: int) -> Iterator[tuple[str, bool]]:
@@ -87,7 +94,8 @@ def _well_formed(text: str) -> str:
 def _joined_parts(payload: str) -> Iterator[str]:
     """Yield the text of each array with several parts of text: objects with a string `text`, or strings in `content`.
 
-    Other arrays of strings are texts of their own, as those to be embedded.
+    Parts of reasoning are joined for themselves; documents of plain text with the texts beside them, which are joined
+    without them too. Other arrays of strings are texts of their own, as those to be embedded.
     """
     for value in _parse(payload):
         pending = [("", value)] if isinstance(value, list | tuple) else []
@@ -96,21 +104,39 @@ def _joined_parts(payload: str) -> Iterator[str]:
             if isinstance(node, tuple):
                 pending += [pair for pair in node if isinstance(pair[1], list | tuple)]
                 continue
-            read = _content_text if name == "content" else _text_of
-            texts = [text for text in map(read, node) if text is not None]
-            if len(texts) > 1:
-                yield _well_formed("".join(texts))
+            for read in (_content_text if name == "content" else _text_of, _text_or_document, _reasoning_of):
+                texts = [text for text in map(read, node) if text is not None]
+                if len(texts) > 1:
+                    yield _well_formed("".join(texts))
             pending += [("", item) for item in node if isinstance(item, list | tuple)]
 
 
 def _text_of(part: Any) -> str | None:
-    if not isinstance(part, tuple):
-        return None
-    return next((text for name, text in part if name == "text" and isinstance(text, str)), None)
+    return _string_member(part, _TEXTS)
 
 
 def _content_text(part: Any) -> str | None:
     return part if isinstance(part, str) else _text_of(part)
+
+
+def _text_or_document(part: Any) -> str | None:
+    """Return a part's text, or that of a document as Anthropic has it: `{"source": {"type": "text", "data": TEXT}}`."""
+    if not isinstance(part, tuple):
+        return None
+    sources = (value for name, value in part if name == "source" and ("type", "text") in _pairs(value))
+    return _text_of(part) or next((_string_member(source, _DATA) for source in sources), None)
+
+
+def _reasoning_of(part: Any) -> str | None:
+    return _string_member(part, _REASONING)
+
+
+def _string_member(value: Any, names: frozenset[str]) -> str | None:
+    return next((text for name, text in _pairs(value) if name in names and isinstance(text, str)), None)
+
+
+def _pairs(value: Any) -> tuple[tuple[str, Any], ...]:
+    return value if isinstance(value, tuple) else ()
 
 
 def _parse(payload: str) -> Iterator[Any]:
