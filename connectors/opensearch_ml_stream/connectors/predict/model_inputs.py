@@ -1,18 +1,19 @@
 """What a connector's action takes of a text, a chat or tensors, found in its templates once per version of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.predict.pre_process import takes_texts
-from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Template
+from opensearch_ml_stream.connectors.predict.pre_process import ranks_texts, takes_texts, text_parameter
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Placeholder, Template
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
 PROMPTS = ("inputs", "prompt", "question")  # the parameters that blueprints give a text in
+TEXT = "text"  # what an input of texts is called where the template has no name for it
 MESSAGES = "messages"
 TENSORS = "tensors"
 
@@ -42,7 +43,7 @@ class ChatForm:
 
     def fill(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         """Return the parameter with these messages."""
-        return {self.parameter: JsonText(to_json(messages).decode())}
+        return {self.parameter: _json(messages)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ class ModelInputs:
 
     `names` are the parameters that its templates use, and `free` those of them that the connector leaves to the caller.
     `prompt` is the one for a text, None if it takes none; `chat` how it takes messages. `takes_texts` is whether any
-    number of texts go to its `pre_process_function`, as `text_docs` do.
+    number of texts go to its `pre_process_function`, as `text_docs` do, and `ranks` whether a query goes there with
+    them. `as_json` are the names whose place has no quotes, where JSON goes, and `needed` those without a default.
+    `texts` are names of an input of texts: by these no parameter is meant, although one may be named so.
     """
 
     names: frozenset[str]
@@ -59,6 +62,10 @@ class ModelInputs:
     prompt: str | None
     chat: ChatForm | None
     takes_texts: bool
+    ranks: bool = False
+    as_json: frozenset[str] = frozenset()
+    needed: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
 
     @property
     def takes_tensors(self) -> bool:
@@ -68,7 +75,7 @@ class ModelInputs:
     def fill_text(self, text: str) -> dict[str, str]:
         """Return the parameter that a text fills: the one for a text, or a chat of one message; none without either."""
         if self.prompt is not None:
-            return {self.prompt: text}
+            return {self.prompt: _json([text]) if self.prompt in self.as_json else text}
         return {} if self.chat is None else self.chat.fill([self.chat.write("user", text)])
 
     def describe(self) -> str:
@@ -76,6 +83,8 @@ class ModelInputs:
         takes = ["any tensors"] if self.takes_tensors else []
         if self.takes_texts:
             takes.append("a BYTES tensor of texts")
+        elif self.ranks:
+            takes.append("BYTES tensors named query, of one text, and documents")
         elif self.prompt is not None or self.chat is not None:
             takes.append("a text in a BYTES tensor")
         if self.chat is not None:
@@ -88,25 +97,47 @@ class ModelInputs:
 
 def find_model_inputs(action: Action, connector: ConnectorParameters, prompt: str | None = None) -> ModelInputs:
     """Return what an action takes; `prompt` is the parameter for a text, if the model's settings name one."""
-    body = Template.compile(action.request_body or "")
-    names = _used([body, Template.compile(action.url, json=False)], connector)
+    places = _places(action, connector)
+    names = frozenset(place.name for place in places)
     free = frozenset(name for name in names if name not in connector.values)
-    texts = takes_texts(action, free)
-    found = prompt or (None if texts else next((name for name in PROMPTS if name in free), None))
-    return ModelInputs(names, free, found, _chat_form(connector, names, found), texts and prompt is None)
+    of_texts = prompt is None and takes_texts(action, free)
+    found = prompt or (None if of_texts else next((name for name in PROMPTS if name in free), None))
+    return ModelInputs(
+        names,
+        free,
+        found,
+        _chat_form(connector, names, found),
+        of_texts,
+        prompt is None and ranks_texts(action),
+        frozenset(place.name for place in places if not place.quoted),
+        frozenset(place.name for place in places if place.default is None) & free,
+        _texts(action) if of_texts else frozenset(),
+    )
 
 
-def _used(templates: Iterable[Template], connector: ConnectorParameters) -> frozenset[str]:
-    """Return the parameters in templates, and in the values of the connector's parameters that are in them."""
-    names = set[str]()
-    left = [placeholder.name for template in templates for placeholder in template.placeholders]
+def _texts(action: Action) -> frozenset[str]:
+    """Return the names of an input of texts. Where no function has to do with embeddings, `input` is a parameter."""
+    own = text_parameter(action) if action.pre_process_function or action.post_process_function else None
+    return frozenset({TEXT} if own is None else {TEXT, own})
+
+
+def _places(action: Action, connector: ConnectorParameters) -> set[Placeholder]:
+    """Return the placeholders of an action, and of the values of the connector's parameters that are in its places.
+
+    Where a value stands as a text, each of its own is quoted.
+    """
+    body, url = Template.compile(action.request_body or ""), Template.compile(action.url, json=False)
+    places = set[Placeholder]()
+    read = set[tuple[str, bool]]()
+    left = [*body.placeholders, *url.placeholders]
     while left:
-        name = left.pop()
-        if name not in names:
-            names.add(name)
-            if (value := connector.templates.get(name)) is not None:
-                left += [placeholder.name for placeholder in value.text.placeholders]
-    return frozenset(names)
+        place = left.pop()
+        places.add(place)
+        value = connector.templates.get(place.name)
+        if value is not None and (place.name, place.quoted) not in read:
+            read.add((place.name, place.quoted))
+            left += (value.text if place.quoted else value.json).placeholders
+    return places
 
 
 def _chat_form(connector: ConnectorParameters, names: frozenset[str], prompt: str | None) -> ChatForm | None:
@@ -128,6 +159,10 @@ def _message(value: str, prompt: str) -> Any:
         return None
     is_one = isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], dict)
     return messages[0] if is_one and "role" in messages[0] else None
+
+
+def _json(value: Any) -> JsonText:
+    return JsonText(to_json(value).decode())
 
 
 def _placeholder(name: str) -> str:

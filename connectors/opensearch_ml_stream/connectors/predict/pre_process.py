@@ -28,6 +28,7 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
 MAX_CALLS = 1_000  # of one prediction
+TEXTS = ("input", "inputs", "texts", "prompt", "question")  # what templates name the place for their texts
 STEP_SIZE = "input_docs_processed_step_size"
 MAX_SIZE_CHARS = 18
 _PREFIX = "connector.pre_process."
@@ -112,6 +113,18 @@ def takes_texts(action: Action, free: Collection[str]) -> bool:
     return "input" in free if not function else function.strip() not in _RERANK
 
 
+def ranks_texts(action: Action) -> bool:
+    """Whether an action's function makes parameters of a query and texts to rank."""
+    return (action.pre_process_function or "").strip() in _RERANK
+
+
+def text_parameter(action: Action) -> str | None:
+    """Return the parameter that an action's function makes of texts; None for a script, and where it makes several."""
+    embedding = _EMBEDDINGS.get((action.pre_process_function or _DEFAULT).strip())
+    names = [] if embedding is None or not embedding.is_of_each else list(embedding.parameters(("",)))
+    return names[0] if len(names) == 1 else None
+
+
 def find_list_parameter(action: Action, connector_parameters: Mapping[str, str], own: Mapping[str, str]) -> str | None:
     """Return the parameter for all texts of a request with the parameters `own`, None where a call takes but some."""
     function = fill_parameters(action.pre_process_function or "", {**connector_parameters, **own}).strip()
@@ -192,13 +205,21 @@ def _script_params(predict_input: PredictInput, connector_parameters: Mapping[st
 
 
 def _count_listed(action: Action, function: str | None, own: Mapping[str, str]) -> int | None:
-    """Return how many texts the caller has listed in the parameter that the action's function would have made."""
-    embedding = _EMBEDDINGS.get(function or _DEFAULT) if action.post_process_function else None
-    if embedding is None or embedding.max_texts is not None:
+    """Return how many texts the caller has listed itself, in the parameter that the action's function would make.
+
+    Without a function it is one of those that templates have for texts.
+    """
+    if not action.post_process_function:
         return None
-    [name] = embedding.parameters(())
-    given = jsontext.value_or_text(own.get(name, ""))
-    return len(given) if isinstance(given, list) and set(map(type, given)) == {str} else None
+    names: Iterable[str] = TEXTS
+    if function:
+        embedding = _EMBEDDINGS.get(function)
+        names = () if embedding is None or embedding.max_texts is not None else embedding.parameters(())
+    for name in names:
+        given = jsontext.value_or_text(own.get(name, ""))
+        if isinstance(given, list) and set(map(type, given)) == {str}:
+            return len(given)
+    return None
 
 
 def _parse_containers(parameters: Mapping[str, str]) -> dict[str, Any]:

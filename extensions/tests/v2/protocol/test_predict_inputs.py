@@ -1,12 +1,14 @@
 """Tensors to predict parameters: by the templates of all shipped connectors, and by small ones."""
 
 import json
+from math import prod
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
-from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, TextDocsInput
+from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, TextDocsInput, TextSimilarityInput
 from opensearch_ml_stream.connectors.predict.model_inputs import find_model_inputs
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 from opensearch_ml_stream.extensions.v2.protocol.messages import Tensor
@@ -15,6 +17,7 @@ from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import (
     MAX_PREDICTIONS,
     PredictInputs,
 )
+from opensearch_ml_stream.extensions.v2.protocol.tensor_values import MAX_ROWS
 from tests.v2.protocol.predict_input_setup import (
     BLUEPRINTS,
     MESSAGES,
@@ -131,6 +134,147 @@ def test_tensors_named_as_parameters_of_the_template_fill_these() -> None:
     assert rendered(target, text("q", name="query"), text("a", name="documents"), many) == {
         "query": "q", "documents": ["a"], "n": [0.5, 1.0],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["inputs", "passages", "stop", "documents"])
+@pytest.mark.parametrize(
+    ("elements", "expected"),
+    [
+        (["a"], ["a"]),
+        (["a", "b"], ["a", "b"]),
+        (["a", '{"text": "b"}'], ["a", {"text": "b"}]),
+        (['["a", "b"]'], ["a", "b"]),
+        (["[oops"], ["[oops"]),
+        (["2024", "null"], ["2024", "null"]),
+    ],
+)
+def test_a_place_without_quotes_takes_all_texts_as_an_array(name: str, elements: list[str], expected: Any) -> None:
+    target = action(f'{{"a": ${{parameters.{name}}}}}')
+    assert rendered(target, text(*elements, name=name)) == {"a": expected}
+
+
+@pytest.mark.parametrize(
+    ("name", "element", "expected"),
+    [
+        ("inputs", "2024", ["2024"]),
+        ("documents", "2024", ["2024"]),
+        ("tools", '{"type": "function"}', [{"type": "function"}]),
+        ("response_format", '{"type": "json_object"}', {"type": "json_object"}),
+        ("max_tokens", "64", 64),
+        ("passage", '"a"', "a"),
+    ],
+)
+def test_an_only_text_there_may_be_another_json_where_no_texts_are_meant(
+    name: str, element: str, expected: Any
+) -> None:
+    target = action(f'{{"a": ${{parameters.{name}}}}}')
+    assert rendered(target, text(element, name=name)) == {"a": expected}
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ([], 1), ([1, 1], 1), ([2], [1, 2]), ([2, 1], [1, 2]), ([1, 2], [[1, 2]]),
+        ([2, 2, 1], [[1, 2], [3, 4]]), ([2, 1, 2], [[[1, 2]], [[3, 4]]]),
+    ],
+)  # fmt: skip
+def test_numbers_are_nested_there_by_their_rows(shape: list[int], expected: Any) -> None:
+    tensor = Tensor("n", "INT64", shape, list(range(1, prod(shape) + 1)))
+    assert rendered(action('{"a": ${parameters.n}}'), tensor) == {"a": expected}
+
+
+def test_numbers_have_no_more_rows_than_may_be_nested() -> None:
+    tensor = Tensor("n", "INT8", [MAX_ROWS + 1, 2], [0] * (2 * MAX_ROWS + 2))
+    assert f"n has more than {MAX_ROWS} rows" in refused(action('{"a": ${parameters.n}}'), tensor)
+
+
+def test_a_place_in_quotes_has_one_element_in_each_prediction() -> None:
+    target = action('{"a": "${parameters.left}", "b": "${parameters.right:-}", "c": ${parameters.n:-null}}')
+    one, two, numbers = text("x", name="left"), text("1", '["y"]', name="right"), Tensor("right", "FP32", [2], [1, 2.5])
+    fixed = Tensor("n", "INT32", [2], [7, 8])
+    assert [
+        orjson.loads(target.render(given.parameters).body)
+        for tensors in ([one, two], [one, numbers], [text("x", "y", name="left"), two, fixed])
+        for given in read(target, *tensors).inputs
+    ] == [
+        {"a": "x", "b": "1"}, {"a": "x", "b": '["y"]'},
+        {"a": "x", "b": "1"}, {"a": "x", "b": "2.5"},
+        {"a": "x", "b": "1", "c": [7, 8]}, {"a": "y", "b": '["y"]', "c": [7, 8]},
+    ]  # fmt: skip
+    assert "left has 3 elements and tensor right has 2" in refused(target, text("x", "y", "z", name="left"), two)
+    assert "1000 are possible" in refused(target, Tensor("left", "INT8", [1001], [0] * 1001))
+
+
+def test_a_value_of_the_connector_passes_its_own_place_on() -> None:
+    target = action(
+        '{"a": ${parameters.json}, "b": "${parameters.text}"}',
+        json='{"c": ${parameters.x}, "d": "${parameters.y}"}',
+        text="<${parameters.y}>",
+    )
+    found = read(target, text("1", "a", name="x"), text("p", "q", name="y")).inputs
+    assert [orjson.loads(target.render(one.parameters).body) for one in found] == [
+        {"a": {"c": ["1", "a"], "d": "p"}, "b": "<p>"},
+        {"a": {"c": ["1", "a"], "d": "q"}, "b": "<q>"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        ("openai.embedding", "input"),
+        ("cohere.embedding", "texts"),
+        ("bedrock.embedding", "inputText"),
+        ("bedrock.nova.embedding", "text"),
+        ("bedrock.multimodal_embedding", "text"),
+    ],
+)
+def test_what_the_function_makes_of_texts_is_their_name_too(function: str, name: str) -> None:
+    target = action(f'{{"a": ${{parameters.{name}}}}}', function=f"connector.pre_process.{function}")
+    for texts in (("[1]",), ("a", "b")):
+        assert read(target, text(*texts, name=name)).inputs == [TextDocsInput(texts, {})]
+
+
+def test_texts_for_a_function_are_one_for_each_value_of_another_tensor() -> None:
+    target = action(
+        '{"input": ${parameters.input}, "user": "${parameters.user}"}',
+        function="connector.pre_process.openai.embedding",
+    )
+    assert read(target, text("a", "b"), text("u", name="user")).inputs == [TextDocsInput(("a", "b"), {"user": "u"})]
+    assert read(target, text("a", "b"), text("u", "v", name="user")).inputs == [
+        TextDocsInput(("a",), {"user": "u"}),
+        TextDocsInput(("b",), {"user": "v"}),
+    ]
+
+
+def test_a_text_and_its_image_are_tensors_of_their_own() -> None:
+    target = action(
+        '{"t": "${parameters.inputText:-null}", "i": "${parameters.inputImage:-null}"}',
+        function="connector.pre_process.bedrock.multimodal_embedding",
+    )
+    found = read(target, text("a", "b", name="inputText"), text("x", "y", name="inputImage")).inputs
+    assert [one.parameters for one in found] == [
+        {"inputText": "a", "inputImage": "x"},
+        {"inputText": "b", "inputImage": "y"},
+    ]
+
+
+def test_a_query_and_documents_go_to_the_function_that_ranks_them() -> None:
+    target = action(
+        '{"query": "${parameters.query}", "documents": ${parameters.documents}, "top_n": ${parameters.top_n}}',
+        function="connector.pre_process.cohere.rerank",
+    )
+    query = text("q", name="query")
+    for documents in (("a",), ("a", '{"b": 1}')):
+        assert read(target, text(*documents, name="documents"), query).inputs == [
+            TextSimilarityInput("q", documents, {})
+        ]
+    top = Tensor("top_n", "INT32", [1], [1])
+    assert read(target, query, text("a", name="documents"), top).inputs == [
+        TextSimilarityInput("q", ("a",), {"top_n": JsonText("1")})
+    ]
+    assert "ranks its documents once" in refused(target, text("q", "r", name="query"), text("a", name="documents"))
+    assert "no text" in refused(target, query, text(name="documents"))
+    assert "named query, of one text, and documents" in refused(target, text("a"))
 
 
 def test_the_tensor_stream_of_tritons_clients_is_left_out() -> None:

@@ -113,6 +113,95 @@ async def test_embeddings_are_a_tensor_of_floats(
     assert provider.bodies == [{"input": ["a", "abc"]}]
 
 
+TITAN = connector_body(
+    EMBEDDING_URL,
+    action={
+        "request_body": '{"inputText": "${parameters.inputText}"}',
+        "pre_process_function": "connector.pre_process.bedrock.embedding",
+        "post_process_function": "connector.post_process.bedrock.embedding",
+    },
+)
+PLAIN = connector_body(EMBEDDING_URL, action={"request_body": '{"inputText": "${parameters.inputText}"}'})
+LISTED = connector_body(
+    EMBEDDING_URL,
+    action={
+        "request_body": '{"inputs": ${parameters.inputs}}',
+        "post_process_function": "connector.post_process.default.embedding",
+    },
+)
+
+
+def as_tensor(name: str, *texts: str) -> UnreadRequest:
+    return unread(InferenceRequest([Tensor(name, "BYTES", [len(texts), 1], texts)]))
+
+
+@pytest.mark.parametrize("name", ["inputText", "text", "mine"])
+async def test_each_text_of_a_provider_that_takes_one_has_its_row(
+    name: str, models: InferenceModels, setup: InferenceSetup, provider: ScriptedProvider
+) -> None:
+    provider.script = lambda request: json_response({"embedding": [len(orjson.loads(request.body)["inputText"])]})
+    await setup.register(connector=TITAN)
+    for texts in (["a"], ["a", "[1]", "abcd"]):
+        (tensor,) = (await inferred(models, as_tensor(name, *texts))).outputs
+        assert (tensor.datatype, tensor.shape, tensor.data) == ("FP32", [len(texts), 1], [len(one) for one in texts])
+
+
+async def test_without_a_function_each_text_has_its_response_too(
+    models: InferenceModels, setup: InferenceSetup, provider: ScriptedProvider
+) -> None:
+    provider.script = lambda request: json_response({"said": orjson.loads(request.body)["inputText"]})
+    await setup.register(connector=PLAIN)
+    (shown,) = (await models.metadata(ANYONE, "m", None))["inputs"]
+    (tensor,) = (await inferred(models, as_tensor(shown["name"], "a", "b"))).outputs
+    assert (tensor.shape, tensor.data) == ([2, 1], ['{"said":"a"}', '{"said":"b"}'])
+
+
+@pytest.mark.parametrize("name", ["inputs", "mine"])
+async def test_a_provider_that_takes_a_list_gets_one_of_any_length(
+    name: str, models: InferenceModels, setup: InferenceSetup, provider: ScriptedProvider
+) -> None:
+    provider.script = lambda request: json_response([[len(text)] for text in orjson.loads(request.body)["inputs"]])
+    await setup.register(connector=LISTED)
+    for texts in (["a"], ["a", "abc"]):
+        (tensor,) = (await inferred(models, as_tensor(name, *texts))).outputs
+        assert (tensor.shape, tensor.data) == ([len(texts), 1], [len(one) for one in texts])
+    provider.script = lambda request: json_response([[1]])
+    with pytest.raises(UpstreamError, match="to 2 texts has 1 embedding"):
+        await inferred(models, as_tensor(name, "a", "abc"))
+
+
+@pytest.mark.parametrize("name", ["input", "text"])
+async def test_rows_stand_where_their_texts_stand(
+    name: str, models: InferenceModels, setup: InferenceSetup, provider: ScriptedProvider
+) -> None:
+    rows = [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}]
+    provider.script = lambda request: json_response({"data": rows})
+    await setup.register(connector=EMBEDDING)
+    assert (await inferred(models, as_tensor(name, "a", "b"))).outputs[0].data == [1, 2]
+    with pytest.raises(UpstreamError, match="to 1 text has 2 embeddings"):
+        await inferred(models, as_tensor(name, "a"))
+
+
+async def test_documents_are_ranked_with_a_score_for_each(
+    models: InferenceModels, setup: InferenceSetup, provider: ScriptedProvider
+) -> None:
+    scores = [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.1}]
+    provider.script = lambda request: json_response({"results": scores})
+    action = {
+        "request_body": '{"query": "${parameters.query}", "documents": ${parameters.documents}, '
+        '"top_n": ${parameters.top_n}}',
+        "pre_process_function": "connector.pre_process.cohere.rerank",
+        "post_process_function": "connector.post_process.cohere.rerank",
+    }
+    await setup.register(connector=connector_body(action=action))
+    shown = [tensor["name"] for tensor in (await models.metadata(ANYONE, "m", None))["inputs"]]
+    given = dict(zip(shown, (("q",), ("a", "b")), strict=True))
+    request = InferenceRequest([Tensor(name, "BYTES", [len(texts)], texts) for name, texts in given.items()])
+    (tensor,) = (await inferred(models, unread(request))).outputs
+    assert (tensor.datatype, tensor.shape, tensor.data) == ("FP32", [2, 1], [0.1, 0.9])
+    assert provider.bodies == [{"query": "q", "documents": ["a", "b"], "top_n": 2}]
+
+
 async def test_a_text_is_streamed(models: InferenceModels, setup: InferenceSetup) -> None:
     await setup.register()
     inference = await models.prepare(ANYONE, "m", None, asks("Hi"))
@@ -136,7 +225,7 @@ async def test_a_stream_takes_one_text(models: InferenceModels, setup: Inference
 async def test_embeddings_are_not_streamed(models: InferenceModels, setup: InferenceSetup) -> None:
     await setup.register(connector=EMBEDDING)
     inference = await models.prepare(ANYONE, "m", None, asks("a"))
-    with pytest.raises(InvalidRequest):
+    with pytest.raises(InvalidRequest, match="do not stream"):
         async with models.stream(inference):
             pass
 

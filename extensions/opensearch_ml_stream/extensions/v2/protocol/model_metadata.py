@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs
+from opensearch_ml_stream.connectors.predict.model_inputs import TEXT, ModelInputs
 from opensearch_ml_stream.extensions.v2.protocol.json_responses import STRING
+from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import DOCUMENTS, QUERY
 
 PLATFORM = "remote"
 
@@ -11,11 +12,17 @@ _NUMBERS = {"name": "output", "datatype": "FP32", "shape": [-1, -1]}
 
 
 def metadata_tensors(model: ModelInputs) -> dict[str, Any]:
-    """Return `{"inputs": [...], "outputs": [...]}`: a text, or several, or the messages of a chat; -1 is any length."""
+    """Return `{"inputs": [...], "outputs": [...]}`; -1 is any length.
+
+    Parameters are shown where there is no place for a text or a chat: those without a default, if there are any.
+    """
     if model.takes_texts:
-        return {"inputs": [_strings("text")], "outputs": [_NUMBERS]}
-    inputs = [_strings("text" if model.prompt is None else model.prompt)] if model.prompt or model.chat else []
-    return {"inputs": inputs or [_strings(name) for name in sorted(model.free)], "outputs": [_strings("output")]}
+        return {"inputs": [_strings(TEXT)], "outputs": [_NUMBERS]}
+    if model.ranks:
+        return {"inputs": [_strings(QUERY), _strings(DOCUMENTS)], "outputs": [_NUMBERS]}
+    inputs = [_strings(model.prompt or TEXT)] if model.prompt or model.chat else []
+    named = [_strings(name) for name in sorted(model.needed or model.free)]
+    return {"inputs": inputs or named, "outputs": [_strings("output")]}
 
 
 def _strings(name: str) -> dict[str, Any]:

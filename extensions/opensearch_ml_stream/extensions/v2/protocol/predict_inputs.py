@@ -1,19 +1,23 @@
-"""Make the predict inputs of a V2 request: which tensor fills which parameter of a connector's templates."""
+"""Make the predict inputs of a V2 request: which tensor fills which parameter of a connector's templates.
+
+The place of a parameter in the template says what becomes of its tensor, not how many elements it has: at a place for a
+text each of them makes a prediction, at one for JSON all are one array.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, TextDocsInput
+from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, TextDocsInput, TextSimilarityInput
 from opensearch_ml_stream.connectors.predict.model_inputs import TENSORS, ChatForm, ModelInputs
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.v2.protocol.chat_messages import CHAT_TENSORS, chat_messages, is_chat
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.tensor_values import (
-    MAX_TEXTS,
+    as_json,
+    elements,
     json_tensors,
-    parameter,
     texts,
     to_parameter,
 )
@@ -24,16 +28,23 @@ MAX_REPEATED_PARAMETERS = 100_000  # of all predictions of one request, each of 
 MAX_REPEATED_CHARS = 32 * 1024 * 1024
 LLM_PARAMETERS = "llm_parameters"
 HEADERS = "headers"
+QUERY, DOCUMENTS = "query", "documents"  # the tensors of a ranking
 
 # Members of `parameters` that are about the request: not what the model is to do.
 _NOT_OF_THE_MODEL = frozenset({HEADERS, "content_type", "stream", LLM_PARAMETERS})
+
+
+_Column = Sequence[Mapping[str, str]]
+"""What a tensor fills in each of the predictions; an only element does so in all of them."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class PredictInputs:
     """The predictions that a request asks for, in order: several if its text tensor has several elements."""
 
-    inputs: Sequence[RemoteInput | TextDocsInput]
+    inputs: Sequence[RemoteInput | TextDocsInput | TextSimilarityInput]
     is_chat: bool = False
 
 
@@ -47,14 +58,23 @@ def predict_inputs(request: InferenceRequest, model: ModelInputs) -> PredictInpu
     tensors = {tensor.name: tensor for tensor in request.inputs}
     if len(tensors) < len(request.inputs):
         raise InvalidRequest("Two tensors of the request have the same name")
+    if model.ranks and _is_ranking(tensors):
+        return _of_ranking(parameters, tensors, model)
     in_chat = is_chat(tensors) and (model.chat is not None or model.prompt is not None)
-    left = _fill_named(parameters, tensors, model, CHAT_TENSORS if in_chat else ())
+    columns, left = _fill_named(parameters, tensors, model, CHAT_TENSORS if in_chat else ())
     if in_chat:
         _check_all_used(left, model)
-        return PredictInputs([RemoteInput({**parameters, **_chat(tensors, model)})], is_chat=True)
+        rows = _rows({**parameters, **_chat(tensors, model)}, columns)
+        if len(rows) > 1:
+            raise InvalidRequest(f"A request has one chat; tensors beside it have {len(rows)} elements")
+        return PredictInputs([RemoteInput(rows[0])], is_chat=True)
     text = next((tensor for tensor in left if tensor.datatype == "BYTES"), None)
     _check_all_used([tensor for tensor in left if tensor is not text], model)
-    return PredictInputs([RemoteInput(parameters)] if text is None else _of_text(text, parameters, model))
+    if text is not None and model.takes_texts:
+        return PredictInputs(_of_texts(text, parameters, columns))
+    if text is not None:
+        columns[text.name] = _of_text(text, model)
+    return PredictInputs([RemoteInput(row) for row in _rows(parameters, columns)])
 
 
 def _caller_parameters(given: Mapping[str, Any], model: ModelInputs) -> dict[str, str]:
@@ -81,22 +101,55 @@ def _caller_parameters(given: Mapping[str, Any], model: ModelInputs) -> dict[str
 
 def _fill_named(
     parameters: dict[str, str], tensors: Mapping[str, Tensor], model: ModelInputs, aside: Sequence[str]
-) -> list[Tensor]:
+) -> tuple[dict[str, _Column], list[Tensor]]:
     """Give tensors that are named as parameters of the template to these; return all others but those `aside`.
 
-    A text never takes the place of a parameter that the connector sets, which may be a template around the prompt.
+    One whose place is for a text is returned as a column, for it has a text for each prediction. A text never takes the
+    place of a parameter that the connector sets, which may be a template around the prompt.
     """
+    columns: dict[str, _Column] = {}
     left: list[Tensor] = []
     for name, tensor in tensors.items():
-        if name == "stream":  # a tensor of Triton's clients; here the route decides
+        if name == "stream" or name in aside:  # a tensor of Triton's clients; here the route decides
             continue
-        is_text = tensor.datatype == "BYTES"
-        is_named = name in model.free and name != model.prompt if is_text else name in model.names
-        if is_named and tensor.data and name not in aside:
-            parameters[name] = parameter(tensor)
-        elif name not in aside:
+        if tensor.datatype == "BYTES":
+            is_named = name in model.free and name != model.prompt and name not in model.texts
+        else:
+            is_named = name in model.names
+        if not is_named or not tensor.data:
             left.append(tensor)
-    return left
+        elif name in model.as_json:
+            parameters[name] = as_json(tensor)
+        else:
+            columns[name] = [{name: value} for value in elements(tensor, MAX_PREDICTIONS)]
+    return columns, left
+
+
+def _rows(parameters: Mapping[str, str], columns: Mapping[str, _Column]) -> list[dict[str, str]]:
+    """Return the parameters of each prediction: a column has a value for each of them, or one for all.
+
+    InvalidRequest for columns of several lengths, and for parameters that are too many or too long to be repeated.
+    """
+    lengths = {len(column): name for name, column in columns.items() if len(column) != 1}
+    if len(lengths) > 1:
+        (one, first), (other, second) = list(lengths.items())[:2]
+        raise InvalidRequest(
+            f"Tensor {first} has {one} elements and tensor {second} has {other}, but each element makes a prediction: "
+            "send as many of both, or one of either"
+        )
+    count = next(iter(lengths), 1)
+    repeated = [parameters, *(column[0] for column in columns.values() if len(column) == 1)]
+    _check_repeated(repeated, count)
+    rows = [{name: text for part in repeated for name, text in part.items()} for _ in range(count)]
+    for column in columns.values():
+        if len(column) == count > 1:
+            for row, own in zip(rows, column, strict=True):
+                row |= own
+    return rows
+
+
+def _is_ranking(tensors: Mapping[str, Tensor]) -> bool:
+    return all(name in tensors and tensors[name].datatype == "BYTES" for name in (QUERY, DOCUMENTS))
 
 
 def _check_all_used(left: Sequence[Tensor], model: ModelInputs) -> None:
@@ -106,26 +159,52 @@ def _check_all_used(left: Sequence[Tensor], model: ModelInputs) -> None:
         )
 
 
-def _of_text(tensor: Tensor, parameters: dict[str, str], model: ModelInputs) -> Sequence[RemoteInput | TextDocsInput]:
-    found = texts(tensor, MAX_TEXTS if model.takes_texts else MAX_PREDICTIONS)
-    if not found:
-        raise InvalidRequest(f"Tensor {tensor.name} has no text")
-    if model.takes_texts:
-        return [TextDocsInput(tuple(found), parameters)]
-    _check_repeated(parameters, len(found))
+def _of_ranking(parameters: dict[str, str], tensors: Mapping[str, Tensor], model: ModelInputs) -> PredictInputs:
+    """Return the input of a query and the documents to rank, of which the connector's function makes parameters."""
+    others = {name: tensor for name, tensor in tensors.items() if name not in (QUERY, DOCUMENTS)}
+    columns, left = _fill_named(parameters, others, model, ())
+    _check_all_used(left, model)
+    queries, documents = (_not_empty(tensors[name], texts(tensors[name])) for name in (QUERY, DOCUMENTS))
+    rows = _rows(parameters, {**columns, QUERY: [{QUERY: query} for query in queries]})
+    if len(rows) > 1:
+        raise InvalidRequest(f"A request ranks its documents once; it has {len(rows)} queries, or texts beside one")
+    return PredictInputs([TextSimilarityInput(rows[0].pop(QUERY), tuple(documents), rows[0])])
+
+
+def _of_texts(tensor: Tensor, parameters: Mapping[str, str], columns: Mapping[str, _Column]) -> Sequence[TextDocsInput]:
+    """Return the input of all texts or, where other tensors have a value for each of them, one for each."""
+    found = _not_empty(tensor, texts(tensor))
+    if all(len(column) == 1 for column in columns.values()):
+        return [TextDocsInput(tuple(found), row) for row in _rows(parameters, columns)]
+    rows = _rows(parameters, {tensor.name: [{tensor.name: text} for text in found], **columns})
+    return [TextDocsInput((row.pop(tensor.name),), row) for row in rows]
+
+
+def _of_text(tensor: Tensor, model: ModelInputs) -> _Column:
+    """Return what each text of a tensor fills; where the place for a text takes JSON, all of them together."""
+    if model.prompt is not None and model.prompt in model.as_json:
+        _not_empty(tensor, tensor.data)
+        return [{model.prompt: as_json(tensor, of_texts=True)}]
+    found = _not_empty(tensor, texts(tensor, MAX_PREDICTIONS))
     filled = [model.fill_text(one) for one in found]
     if filled[0]:
-        return [RemoteInput({**parameters, **own}) for own in filled]
+        return filled
     raise InvalidRequest(
         f"The model's connector has no parameter for a text. It takes {model.describe()}. If a parameter of another "
         "name is for a text, name it in the model's _sidecar.v2.prompt"
     )
 
 
-def _check_repeated(parameters: Mapping[str, str], times: int) -> None:
+def _not_empty(tensor: Tensor, found: Sequence[T]) -> Sequence[T]:
+    if not found:
+        raise InvalidRequest(f"Tensor {tensor.name} has no text")
+    return found
+
+
+def _check_repeated(repeated: Sequence[Mapping[str, str]], times: int) -> None:
     """Raise InvalidRequest for more parameters, or longer ones, than can be sent with each of so many texts."""
-    size = sum(map(len, parameters.values()))
-    if times > 1 and (times * len(parameters) > MAX_REPEATED_PARAMETERS or times * size > MAX_REPEATED_CHARS):
+    count, size = sum(map(len, repeated)), sum(len(text) for part in repeated for text in part.values())
+    if times > 1 and (times * count > MAX_REPEATED_PARAMETERS or times * size > MAX_REPEATED_CHARS):
         raise InvalidRequest(f"The request's parameters are too many, or too long, for each of {times} texts")
 
 

@@ -1,4 +1,8 @@
-"""Values of tensors: their texts, and what a parameter of a template gets of one."""
+"""Values of tensors: their texts, and what a parameter gets of one by its place in the template.
+
+At a place in quotes, where a text goes, each element is a value of its own (`elements`). At one without, where JSON
+goes, all of them are one (`as_json`).
+"""
 
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
@@ -16,7 +20,9 @@ from opensearch_ml_stream.extensions.v2.protocol.messages import Tensor
 
 MAX_TEXTS = 10_000  # of a tensor
 
-_LISTS = ("tools", "stop", "documents", "texts")  # parameters that are arrays, also of one element
+MAX_ROWS = 40_000  # of numbers in a tensor that becomes JSON
+
+_LISTS = ("tools", "stop", "documents", "texts")  # parameters that are arrays, also of one object or number
 
 
 def texts(tensor: Tensor, at_most: int = MAX_TEXTS) -> list[str]:
@@ -30,15 +36,43 @@ def texts(tensor: Tensor, at_most: int = MAX_TEXTS) -> list[str]:
     return [_text(element, tensor.name, is_base64=is_base64) for element in tensor.data]
 
 
-def parameter(tensor: Tensor) -> str:
-    """Return a parameter's value: a string or number for one element, else a JSON array of them."""
+def elements(tensor: Tensor, at_most: int) -> list[str]:
+    """Return a parameter's value for each element. InvalidRequest for more than `at_most`."""
+    if tensor.datatype == "BYTES":
+        return texts(tensor, at_most)
+    if len(tensor.data) > at_most:
+        raise InvalidRequest(f"Tensor {tensor.name} has {len(tensor.data)} elements; {at_most} are possible")
+    return [json_text(value) for value in tensor.data]
+
+
+def as_json(tensor: Tensor, *, of_texts: bool = False) -> str:
+    """Return a parameter's value that is JSON: an array, but for one element that is JSON or a number by itself.
+
+    `of_texts` is whether the elements are texts, among which one may look like a number. Numbers are nested by rows.
+    """
     if tensor.datatype != "BYTES":
-        return json_text(tensor.data[0] if len(tensor.data) == 1 else list(tensor.data))
-    elements = texts(tensor)
-    if len(elements) == 1 and tensor.name not in _LISTS:
-        return elements[0]
-    values = [container(element) for element in elements]
-    return json_text(values[0] if len(values) == 1 and isinstance(values[0], list) else values)
+        return json_text(tensor.data[0] if len(tensor.data) == 1 else _rows(tensor))
+    found = texts(tensor)
+    values = [container(text) for text in found]
+    is_list = of_texts or tensor.name in _LISTS
+    if len(values) == 1 and isinstance(values[0], list if tensor.name in _LISTS else list | dict):
+        return json_text(values[0])
+    if len(values) == 1 and not is_list and jsontext.is_json(found[0]):
+        return JsonText(found[0])
+    return json_text(values)
+
+
+def _rows(tensor: Tensor) -> Sequence[Any]:
+    """Return numbers nested by the tensor's shape; a last dimension of 1 is that of a column, and no row."""
+    lengths = list(tensor.shape)
+    while lengths and lengths[-1] == 1:
+        lengths.pop()
+    rows: Sequence[Any] = tensor.data
+    for length in reversed(lengths[1:]):
+        if len(rows) > MAX_ROWS * length:
+            raise InvalidRequest(f"Tensor {tensor.name} has more than {MAX_ROWS} rows")
+        rows = [rows[start : start + length] for start in range(0, len(rows), length)]
+    return rows
 
 
 def json_tensors(tensors: Sequence[Tensor]) -> str:

@@ -42,6 +42,7 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
 
 MAX_INDEXED = 10_000  # models of the repository's index: as far as a search goes
+_TO_INFER = "Send them to infer"
 _NO_MODEL = "Failed to find model"  # how ML Commons begins to say so
 
 
@@ -70,9 +71,13 @@ class StoredInferenceModels:
     def stream(
         self, inference: Inference, further: NextInference | None = None
     ) -> AbstractAsyncContextManager[ProviderStream]:
-        """Open the provider's stream. InvalidRequest, once it is entered, for several texts."""
+        """Open the provider's stream. InvalidRequest, once it is entered, for what is not one text to answer."""
         if len(inference.inputs) > 1:
-            return _refuse_several_texts(len(inference.inputs))
+            return _refuse(
+                f"A stream takes one text; the request has {len(inference.inputs)}. {_TO_INFER}, or one by one"
+            )
+        if not all(isinstance(one, RemoteInput) for one in inference.inputs):
+            return _refuse(f"The model makes embeddings or scores of texts, which do not stream. {_TO_INFER}")
         return self._opened(inference, None if further is None else partial(_next_input, further))
 
     @asynccontextmanager
@@ -224,6 +229,6 @@ async def _next_input(further: NextInference) -> tuple[Caller, Mapping[str, str]
 
 
 @asynccontextmanager
-async def _refuse_several_texts(count: int) -> AsyncIterator[ProviderStream]:
-    raise InvalidRequest(f"A stream takes one text; the request has {count}. Send them to infer, or one by one")
+async def _refuse(reason: str) -> AsyncIterator[ProviderStream]:
+    raise InvalidRequest(reason)
     yield
