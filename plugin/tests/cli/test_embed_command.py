@@ -44,6 +44,13 @@ def test_a_chat_model_is_an_error_that_asks_for_a_model_for_embeddings(run: Run,
     assert ended.stderr == f"opensearch-ml-stream: {reason} (status 400); is it a model for embeddings?\n"
 
 
+def test_no_text_gets_the_embedding_of_another(run: Run, sidecar: InMemorySidecar) -> None:
+    sidecar.responses["POST", "/models/m1/_predict"] = outputs([1])
+    ended = run("embed", "m1", "a", "b")
+    assert (ended.code, ended.stdout) == (1, "")
+    assert "holds 1 embeddings for 2 texts" in ended.stderr
+
+
 @pytest.mark.parametrize("response", [{}, {"inference_results": []}, {"inference_results": [{"output": [{}]}]}])
 def test_a_response_without_embeddings_is_an_error(run: Run, sidecar: InMemorySidecar, response: object) -> None:
     sidecar.responses["POST", "/models/m1/_predict"] = response

@@ -36,16 +36,18 @@ def embed(
     if json:
         print_json(response)
         return
-    for embedding in _embeddings(response):
+    for embedding in _embeddings(response, len(documents)):
         print_json_line(embedding)
 
 
-def _embeddings(response: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the rows of a response, one for each text."""
+def _embeddings(response: Mapping[str, Any], texts: int) -> Sequence[Any]:
+    """Return the rows of a response, one for each text. CommandFailed for another number of them."""
     try:
         found = [output["data"] for result in response["inference_results"] for output in result["output"]]
     except (LookupError, TypeError):
         found = []
     if not found:
         raise CommandFailed("The model's response holds no embeddings; --json shows it")
+    if len(found) != texts:
+        raise CommandFailed(f"The model's response holds {len(found)} embeddings for {texts} texts; --json shows it")
     return found
