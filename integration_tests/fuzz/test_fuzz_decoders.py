@@ -61,16 +61,15 @@ def played(spec: StreamSpec, pieces: Sequence[bytes]) -> tuple[object, ...]:
     assert decoder.outcome is outcome
     if spec.framing is PlainTextFraming:  # whose chunks are what was read
         chunks = [Chunk("".join(chunk.text for chunk in chunks))]
-    extra = {"skipped_events": decoder.skipped_events}
     for wire in (NDJSON, SSE):
-        last = wire.ending(outcome, extra) if isinstance(outcome, Ending) else wire.error(outcome)
+        last = wire.ending(outcome, {}) if isinstance(outcome, Ending) else wire.error(outcome)
         orjson.loads(last.strip().removeprefix(b"data: "))
     if isinstance(outcome, Ending):
         assert outcome.finish_reason in FINISH_REASONS
         usage = None if outcome.usage is None else outcome.usage.as_dict()
-        return chunks, outcome.finish_reason, outcome.native_finish_reason, usage, outcome.model, extra
+        return chunks, outcome.finish_reason, outcome.native_finish_reason, usage, outcome.model
     assert isinstance(outcome, UpstreamError)
-    return chunks, type(outcome), outcome.reason, outcome.status, extra
+    return chunks, type(outcome), outcome.reason, outcome.status
 
 
 def written(chunks: Any) -> None:

@@ -26,6 +26,7 @@ JOB = {"task_id": "t1", "status": "CREATED"}
 STREAM_PATH = "/_plugins/_ml/models/m1/_predict/stream"
 QUESTION = {"parameters": {"inputs": "Why?"}}
 BODY = json.dumps(QUESTION).encode()
+NO_EXTRA: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -57,15 +58,15 @@ def text(*texts: str) -> list[Chunk]:
 class ScriptedStream:
     """A ProviderStream. `writes` are the return values of `write` in `pump`."""
 
-    def __init__(self, steps: tuple[Step, ...], skipped_events: int = 0) -> None:
+    def __init__(self, steps: tuple[Step, ...], extra: Mapping[str, Any] = NO_EXTRA) -> None:
         self.outcome: Ending | MLStreamError | None = None
-        self.skipped_events = skipped_events
+        self._extra = extra
         self.chunks = 0
         self.writes: list[bool] = []
         self._steps = iter(steps)
 
     def terminal_fields(self, ending: Ending) -> dict[str, Any]:
-        return {"skipped_events": self.skipped_events} if self.skipped_events else {}
+        return dict(self._extra)
 
     async def read(self) -> Chunks:
         for step in self._steps:
@@ -98,9 +99,9 @@ class ScriptedPredictions:
         *steps: Step,
         opening: tuple[Pause, ...] = (),
         closing: tuple[Pause, ...] = (),
-        skipped_events: int = 0,
+        extra: Mapping[str, Any] = NO_EXTRA,
     ) -> None:
-        self.provider = ScriptedStream(steps, skipped_events)
+        self.provider = ScriptedStream(steps, extra)
         self.requests: list[tuple[object, ...]] = []
         self.closed = asyncio.Event()  # set when the provider call has been wound up, however it ended
         self._opening = opening

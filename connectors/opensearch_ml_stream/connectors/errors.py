@@ -18,7 +18,8 @@
     ├── Internal            500  stored data that cannot be read, a wrong encryption key
     ├── Unavailable         503  the sidecar's own store does not respond (never used for a provider)
     └── UpstreamError       424  the provider failed; its 400 and 429 keep their status
-        └── StreamTruncated 424  the provider closed the stream before its terminator
+        ├── StreamTruncated 424  the provider closed the stream before its terminator
+        └── UnreadableEvent 424  an event of a stream is of no form that is expected there
 
 No reason ever holds a credential or a prompt. A failing provider is never a 502, 503 or 504: OpenSearch clients retry
 those, and the caller would pay for the same prompt again.
@@ -212,6 +213,10 @@ class StreamTruncated(UpstreamError):
     """The provider closed the stream before its terminator."""
 
     type = "stream_truncated_exception"
+
+
+class UnreadableEvent(UpstreamError):
+    """The provider sent an event that may hold a part of its response, and is of no form that is expected there."""
 
 
 def _status_for_caller(provider_status: int | None) -> int:

@@ -5,6 +5,8 @@ from typing import Any
 
 import orjson
 
+from opensearch_ml_stream.connectors.syntax import provider_json
+
 
 @dataclass(slots=True)
 class Event:
@@ -16,9 +18,17 @@ class Event:
 
     @property
     def payload(self) -> Any:
-        """The data as JSON, parsed once, whoever reads it. ValueError if it is none."""
+        """The data as JSON, parsed once, whoever reads it. ValueError if it is none.
+
+        Data that only `provider_json` can read becomes the JSON that it means.
+        """
         if self._payload is None:
-            self._payload = orjson.loads(self.data)
+            try:
+                self._payload = orjson.loads(self.data)
+            except orjson.JSONDecodeError:
+                repaired = provider_json.repair(self.data)
+                self._payload = orjson.loads(repaired)
+                self.data = repaired
         return self._payload
 
     @classmethod

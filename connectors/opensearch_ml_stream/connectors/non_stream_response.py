@@ -5,10 +5,9 @@ Servers that do not know `stream` send one JSON object; some gateways send their
 
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.providers.openai_chat import read_error
+from opensearch_ml_stream.connectors.syntax import provider_json
 
 MAX_NON_STREAM_BYTES = 64 * 1024  # of a body without chunks; more of it is not needed
 
@@ -22,8 +21,8 @@ def non_stream_response(body: bytes, content_type: str) -> UpstreamError | None:
     response's header. The provider's text is not redacted.
     """
     try:
-        value: Any = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        value: Any = provider_json.loads(body)
+    except ValueError:
         value = None
     error = error_in(value[0] if isinstance(value, list) and len(value) == 1 else value)
     if error is not None:

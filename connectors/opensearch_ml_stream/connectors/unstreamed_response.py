@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.conversation.answer import as_one
 from opensearch_ml_stream.connectors.decoding.contract import EventReader, Finishing, Outcome
@@ -19,12 +17,13 @@ from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.provider import JSONObject
 from opensearch_ml_stream.connectors.providers.detected_dialect import DetectedDialect
+from opensearch_ml_stream.connectors.syntax import provider_json
 
 
 def read_whole_response(body: bytes, known: KnownProviders = SHIPPED) -> tuple[Chunk, Ending] | None:
     """Return the one chunk and the ending of a whole response, None if it is not one of a known shape."""
     try:
-        value: Any = orjson.loads(body)
+        value: Any = provider_json.loads(body)
     except ValueError:
         return None
     value = value[0] if isinstance(value, list) and len(value) == 1 else value

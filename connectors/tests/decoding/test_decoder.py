@@ -1,4 +1,4 @@
-"""The decoder's contract: chunks as events come, one outcome, a few unreadable events skipped and counted."""
+"""The decoder's contract: chunks as events come, one outcome, an error where an event cannot be read."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -7,18 +7,19 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Framing, Outcome
-from opensearch_ml_stream.connectors.decoding.decoder import MAX_KEPT_ARGUMENTS, MAX_SKIPPED_EVENTS, Decoder
+from opensearch_ml_stream.connectors.decoding.decoder import MAX_KEPT_ARGUMENTS, Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
-from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.errors import StreamTruncated, UnreadableEvent, UpstreamError
 from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.connectors.providers.anthropic import Anthropic
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OpenAIChat
 
 AnyDecoder = Decoder | FastPathDecoder
 DONE = b"data: [DONE]\n\n"
-BROKEN = b"data: {broken\n\n"
+FINISH = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'
 
 
 class Words:
@@ -66,74 +67,89 @@ def feed(decoder: AnyDecoder, events: Sequence[bytes], in_one_read: bool) -> str
 
 @however_read
 @every_decoder
-@pytest.mark.parametrize("skipped", range(MAX_SKIPPED_EVENTS + 1))
-def test_up_to_three_unreadable_events_are_skipped_and_counted(
-    new_decoder: Callable[[], AnyDecoder], skipped: int, in_one_read: bool
+@pytest.mark.parametrize(
+    "data",
+    ["{broken", "not JSON", '{"choices":7}', '{"choices":[{"delta":{"content":{"text":"x"}}}]}', "[1]", "7", '"word"'],
+)
+def test_an_event_that_cannot_be_read_is_an_error_after_the_text_before_it(
+    new_decoder: Callable[[], AnyDecoder], data: str, in_one_read: bool
 ) -> None:
-    decoder = new_decoder()
-    events = [chat("a"), *[BROKEN] * skipped, chat("b"), chat("c"), DONE]
-    assert feed(decoder, events, in_one_read) == "abc"
+    unreadable = f"data: {data}\n\n".encode()
+    for before in ("", "a", "ab"):
+        decoder = new_decoder()
+        events = [*map(chat, before), unreadable, chat("not this"), DONE]
+        assert feed(decoder, events, in_one_read) == before
+        assert type(decoder.outcome) is UnreadableEvent
+        assert "not of the form" in decoder.outcome.reason
+        assert decoder.chunk_count == len(before)
+
+
+@however_read
+@every_decoder
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        "data:", "data", "data: ", "data: ping", "data: [heartbeat]", "data: [DONE]", "data: Keep-Alive", "data: null",
+        "data: {}", "data: []", "event: ping\ndata: 1764200000", "event: keep_alive\ndata: still here", ": ping",
+        "event: ping", "id: 7\nretry: 10",
+    ],
+)  # fmt: skip
+def test_an_event_that_says_nothing_is_passed_over(
+    new_decoder: Callable[[], AnyDecoder], nothing: str, in_one_read: bool
+) -> None:
+    decoder = Decoder(SSEFraming(), Anthropic()) if nothing == "data: [DONE]" else new_decoder()
+    event = f"{nothing}\n\n".encode()
+    if nothing == "data: [DONE]":
+        texts, end = [anthropic("a"), event, anthropic("b")], b'data: {"type":"message_stop"}\n\n'
+    else:
+        texts, end = [chat("a"), event, event, chat("b"), event], DONE
+    assert feed(decoder, [event, *texts, end], in_one_read) == "ab"
     assert isinstance(decoder.outcome, Ending)
-    assert decoder.skipped_events == skipped
-    assert MAX_SKIPPED_EVENTS == 3
+
+
+def anthropic(text: str) -> bytes:
+    delta = f'{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}'
+    return f"data: {delta}\n\n".encode()
+
+
+@every_decoder
+def test_words_that_keep_a_connection_open_are_text_in_a_text(new_decoder: Callable[[], AnyDecoder]) -> None:
+    assert feed(new_decoder(), [chat("ping"), chat("[DONE]"), DONE], in_one_read=False) == "ping[DONE]"
 
 
 @however_read
 @every_decoder
-def test_the_fourth_unreadable_event_is_an_error_after_the_text_before_it(
+def test_nothing_of_the_response_is_missing_in_what_follows_the_finish_reason(
     new_decoder: Callable[[], AnyDecoder], in_one_read: bool
 ) -> None:
     decoder = new_decoder()
-    events = [chat("a"), BROKEN, chat("b"), BROKEN, BROKEN, chat("c"), BROKEN, chat("not this"), DONE]
-    assert feed(decoder, events, in_one_read) == "abc"
-    assert type(decoder.outcome) is UpstreamError
-    assert "not of the form" in decoder.outcome.reason
-    assert decoder.skipped_events == 4
-    assert decoder.chunk_count == 3
+    assert feed(decoder, [chat("a"), FINISH, b"data: {broken\n\n", DONE], in_one_read) == "a"
+    assert isinstance(decoder.outcome, Ending)
+    assert decoder.outcome.finish_reason == "stop"
 
 
-@however_read
-@every_decoder
-def test_an_unreadable_event_at_the_very_beginning_is_an_error(
-    new_decoder: Callable[[], AnyDecoder], in_one_read: bool
-) -> None:
-    decoder = new_decoder()
-    assert feed(decoder, [BROKEN, chat("a"), DONE], in_one_read) == ""
-    assert type(decoder.outcome) is UpstreamError
+@pytest.mark.parametrize(
+    "error", ["event: error\ndata: out of memory", 'data: {"error":{"message":"out of memory"}}',
+              'data: {"error":"out of memory"}'],
+)  # fmt: skip
+def test_an_error_of_another_form_is_the_providers_own_words(error: str) -> None:
+    decoder = Decoder(SSEFraming(), Anthropic())
+    assert feed(decoder, [anthropic("a"), f"{error}\n\n".encode()], in_one_read=True) == "a"
+    assert isinstance(decoder.outcome, UpstreamError)
+    assert decoder.outcome.reason == "Error from remote service: out of memory"
 
 
-@every_decoder
-def test_an_event_without_text_counts_as_a_beginning(new_decoder: Callable[[], AnyDecoder]) -> None:
-    decoder = new_decoder()
-    role = b'data: {"choices":[{"delta":{"role":"assistant"}}]}\n\n'
-    assert feed(decoder, [role, BROKEN, chat("a"), DONE], in_one_read=True) == "a"
-    assert (decoder.skipped_events, type(decoder.outcome)) == (1, Ending)
-
-
-def test_a_repaired_event_counts_as_a_beginning() -> None:
-    decoder = slow()
-    assert feed(decoder, [chat("\\ud83d"), BROKEN, chat("a"), DONE], in_one_read=True) == "a"
-    assert (decoder.skipped_events, type(decoder.outcome)) == (2, Ending)
-
-
-def test_an_event_that_is_unreadable_even_when_repaired_is_skipped_once() -> None:
-    decoder = slow()
-    wrong_shape = b'data: {"choices":[{"delta":{"content":{"text":"\\ud83d"}}}]}\n\n'
-    assert feed(decoder, [chat("a"), wrong_shape, chat("b"), DONE], in_one_read=True) == "ab"
-    assert (decoder.skipped_events, type(decoder.outcome)) == (1, Ending)
-
-
-@pytest.mark.parametrize("payload", [b"{", b"7", b"{}", b"[]", b'"word"', b'{"word":7}', b"null"])
-def test_an_event_of_any_wrong_shape_is_skipped(payload: bytes) -> None:
+@pytest.mark.parametrize("error", [ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError])
+def test_an_event_of_any_wrong_shape_is_an_error(error: type[Exception]) -> None:
     class Shapes(Words):
         def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
-            if event.data == b'{"word":7}':
-                raise AttributeError
+            if b"7" in event.data:
+                raise error
             return super().read(event, chunks)
 
     decoder = Decoder(NDJSONFraming(), Shapes())
-    assert decoder.feed(b'{"word":"a"}\n' + payload + b'\n{"word":"b"}\n') == [Chunk("a"), Chunk("b")]
-    assert decoder.skipped_events == 1
+    assert decoder.feed(b'{"word":"a"}\n{"word":7}\n{"word":"b"}\n') == [Chunk("a")]
+    assert type(decoder.outcome) is UnreadableEvent
 
 
 # The outcome
@@ -173,13 +189,6 @@ def test_a_body_that_ends_within_an_event_is_truncated_whatever_the_provider_say
     assert decoder.close() == []
     assert isinstance(decoder.outcome, StreamTruncated)
     assert "the end of an event" in decoder.outcome.reason
-
-
-def test_events_skipped_before_the_end_of_the_body_do_not_make_it_truncated() -> None:
-    decoder = decoder_of()
-    decoder.feed(b'{"word":"a"}\n{"word":\n')
-    decoder.close()
-    assert decoder.outcome == Ending(native_finish_reason="the end after 1")
 
 
 def test_an_error_of_the_framing_is_the_outcome_after_the_events_before_it() -> None:

@@ -24,6 +24,8 @@ from tests.providers.eventstream_frames import event
     [
         (b'\n {"a":1}\n{"b":2}\n', Event("", b' {"a":1}')),
         (b'[{"a":1},\n{"b":2}]', Event("", b'{"a":1}')),
+        (b'\xef\xbb\xbf{"a":1}\n', Event("", b'{"a":1}')),
+        (b'\xef\xbb\xbf[{"a":1}]', Event("", b'{"a":1}')),
         (b"data: 1\n\ndata: 2\n\n", Event("", b"1")),
         (b"\xef\xbb\xbfdata: 1\n\n", Event("", b"1")),
         (b": hello\n\nevent: x\ndata: 1\n\n", Event("x", b"1")),

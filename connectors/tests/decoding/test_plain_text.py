@@ -15,7 +15,13 @@ CHARACTERS = ["a", "\x7f", "\x80", "\u00e9", "\u07ff", "\u0800", "\u4e16", "\uff
 @given(st.text(min_size=1), st.integers(1, 5))
 def test_an_event_never_holds_a_part_of_a_character(text: str, size: int) -> None:
     pieces = [event.data.decode() for event in read_events(PlainTextFraming(), text.encode(), size)]
-    assert "".join(pieces) == text
+    assert "".join(pieces) == text.removeprefix("\ufeff")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_a_byte_order_mark_before_the_text_is_none_of_it(size: int) -> None:
+    data = "\ufeffa\ufeff".encode()
+    assert b"".join(event.data for event in read_events(PlainTextFraming(), data, size)) == "a\ufeff".encode()
 
 
 @pytest.mark.parametrize("character", CHARACTERS)

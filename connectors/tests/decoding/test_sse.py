@@ -31,6 +31,8 @@ from tests.decoding.split_reads import read_events
         (b"data: last", [("", b"last")]),
         (b"event: x\ndata: last\n", [("x", b"last")]),
         (b"data:\n\n", [("", b"")]),
+        (b"data\ndata: a\ndata\n\n", [("", b"\na\n")]),
+        (b"event: x\nevent\ndata: a\n\ndatabase: b\n\n", [("", b"a")]),
         (b"data: \ndata: a\n\n", [("", b"\na")]),
         (b"", []),
         (b"\n\n\n", []),

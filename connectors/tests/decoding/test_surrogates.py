@@ -1,16 +1,17 @@
-"""A surrogate pair that a provider splits over two events is repaired, or its loss is counted."""
+"""A surrogate pair that a provider splits over two events is one character; half a pair is U+FFFD in its place."""
 
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
-from opensearch_ml_stream.connectors.decoding.surrogates import SurrogateRepair
-from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
 EMOJI = "\N{GRINNING FACE}"
+DONE = b"data: [DONE]\n\n"
+CALL = '"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]'
 
 
 def openai(*contents: str) -> bytes:
@@ -41,40 +42,47 @@ def test_halves_in_two_events_are_one_character_however_the_bytes_are_cut(conten
     body = openai(*contents)
     for cut in range(len(body)):
         got, decoder = read(body, cut)
-        assert (got, decoder.skipped_events) == (text, 0)
+        assert got == text
         assert isinstance(decoder.outcome, Ending)
 
 
-def test_a_half_whose_other_half_never_comes_is_counted() -> None:
-    got, decoder = read(openai("a", "b\\ud83d", "c"))
-    assert (got, decoder.skipped_events) == ("abc", 1)
-    assert isinstance(decoder.outcome, Ending)
-
-
-@pytest.mark.parametrize("events", [("a", "b\\ud83d"), ("\\ud83d",), ("a", "\\ud83d\\ude00b\\ud83d")])
-def test_a_half_at_the_end_of_the_response_is_counted(events: tuple[str, ...]) -> None:
-    _, decoder = read(openai(*events))
-    assert decoder.skipped_events == 1
-    assert isinstance(decoder.outcome, Ending)
-
-
-def test_every_half_that_is_lost_is_counted() -> None:
-    got, decoder = read(openai("a\\ud83d", "b\\ud83d", "c", "d\\ud83d"))
-    assert (got, decoder.skipped_events) == ("abcd", 3)
+@pytest.mark.parametrize(
+    ("contents", "text"),
+    [
+        (("a", "b\\ud83d", "c"), "ab\ufffdc"),
+        (("a", "b\\ud83d"), "ab\ufffd"),
+        (("\\ud83d",), "\ufffd"),
+        (("a\\ud83d", "b\\ud83d", "c", "d\\ud83d"), "a\ufffdb\ufffdcd\ufffd"),
+        (("a", "\\ude00", "b"), "a\ufffdb"),
+        (("a\\ud83d in the middle", "\\ude00b"), "a\ufffd in the middle\ufffdb"),
+        (("\\ud83d\\ud83d", "\\ude00\\ude00"), f"\ufffd{EMOJI}\ufffd"),
+        (("a\\ud83d", "b", "\\ude00"), "a\ufffdb\ufffd"),
+        (("\\ud83d", "\\ud83d", "\\ude00"), f"\ufffd{EMOJI}"),
+        (("a\ufffd", "\ufffdb", "\\ud83d", "\ufffdc"), "a\ufffd\ufffdb\ufffd\ufffdc"),
+        (("\\\\\\ud83d", "\\\\ude00"), "\\\ufffd\\ude00"),
+        (('\\"\\ud83d\\"', "\\ude00"), '"\ufffd"\ufffd'),
+    ],
+)
+def test_a_half_without_its_other_half_is_no_character_in_its_place(contents: tuple[str, ...], text: str) -> None:
+    body = openai(*contents)
+    for cut in range(len(body)):
+        got, decoder = read(openai("x", "y")[: -len(DONE)] + body, cut)
+        assert got == "xy" + text
+        assert isinstance(decoder.outcome, Ending)
 
 
 @pytest.mark.parametrize("high", [0xD800, 0xDBFF])
 @pytest.mark.parametrize("low", [0xDC00, 0xDFFF])
 def test_the_first_and_last_of_either_half_are_halves(high: int, low: int) -> None:
     character = chr(0x10000 + (high - 0xD800) * 0x400 + low - 0xDC00)
-    got, decoder = read(openai(f"a\\u{high:x}", f"\\u{low:X}b"))
-    assert (got, decoder.skipped_events) == (f"a{character}b", 0)
+    got, _ = read(openai(f"a\\u{high:x}", f"\\u{low:X}b"))
+    assert got == f"a{character}b"
 
 
 @pytest.mark.parametrize("code", ["d7ff", "e000", "0000"])
 def test_what_is_beside_the_surrogates_is_a_character_of_its_own(code: str) -> None:
-    got, decoder = read(openai(f"a\\u{code}", f"\\u{code}b", "\\ud83d", f"\\u{code}"))
-    assert (got, decoder.skipped_events) == (f"a{chr(int(code, 16)) * 2}b{chr(int(code, 16))}", 1)
+    got, _ = read(openai(f"a\\u{code}", f"\\u{code}b", "\\ud83d", f"\\u{code}"))
+    assert got == f"a{chr(int(code, 16)) * 2}b\ufffd{chr(int(code, 16))}"
 
 
 def test_a_half_may_come_in_a_read_of_its_own() -> None:
@@ -82,7 +90,6 @@ def test_a_half_may_come_in_a_read_of_its_own() -> None:
     events = [openai(content).partition(b"data: [DONE]")[0] for content in ("a", "b", "\\ud83d", "\\ude00", "c")]
     texts = ["".join(chunk.text for chunk in to_chunk_list(decoder.feed(event))) for event in events]
     assert texts == ["a", "b", "", EMOJI, "c"]
-    assert decoder.skipped_events == 0
 
 
 def test_an_event_that_ends_the_stream_may_hold_the_other_half() -> None:
@@ -94,56 +101,45 @@ def test_an_event_that_ends_the_stream_may_hold_the_other_half() -> None:
     assert isinstance(decoder.outcome, UpstreamError)
 
 
-@pytest.mark.parametrize(
-    ("data", "repaired", "half"),
-    [
-        (rb'{"a":"x\ud83d"}', rb'{"a":"x"}', rb"\ud83d"),
-        (rb'{"a":"\ud83d\ude00\ud83d"}', rb'{"a":"\ud83d\ude00"}', rb"\ud83d"),
-        (rb'{"a":"\ud83d","b":"c"}', rb'{"a":"","b":"c"}', rb"\ud83d"),
-        (rb'{"a":"\\","b":"\ud83d"}', rb'{"a":"\\","b":""}', rb"\ud83d"),
-    ],
-)
-def test_a_half_is_cut_from_the_end_of_its_string(data: bytes, repaired: bytes, half: bytes) -> None:
-    repair = SurrogateRepair()
-    assert repair.repair(data) == (repaired, half)
-    repair.keep(half)
-    assert repair.repair(rb'{"a":"\ude00b"}') == (b'{"a":"' + half + rb'\ude00b"}', b"")
-    assert (repair.pending, repair.lost) == (b"", 0)
+def test_a_half_waits_for_the_next_text_whatever_comes_between() -> None:
+    decoder = OPENAI_CHAT.decoder()
+    body = openai("a\\ud83d", "\\ude00b").partition(b"\n\n")
+    between = b': ping\n\ndata: {"choices":[],"usage":null}\n\ndata: {"choices":[{"delta":{"content":""}}]}\n\n'
+    chunks = to_chunk_list(decoder.feed(body[0] + b"\n\n" + between + body[2]))
+    assert chunks == [Chunk("a"), Chunk(f"{EMOJI}b")]
+
+
+def test_a_half_is_held_where_the_body_ends_without_a_terminator() -> None:
+    decoder = OPENAI_CHAT.decoder()
+    assert to_chunk_list(decoder.feed(openai("a\\ud83d")[: -len(DONE)])) == [Chunk("a")]
+    assert to_chunk_list(decoder.close()) == [Chunk("\ufffd")]
+    assert isinstance(decoder.outcome, StreamTruncated)
+    assert decoder.chunk_count == 2
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        rb'{"a":"b"}',
-        rb'{"a":"\ud83d\ude00"}',
-        rb'{"a":"\\ud83d"}',
-        rb'{"a":"\ud83d "}',
-        rb'{"a":"\ude00"}',
-        rb'{"a":" \ude00"}',
-        rb'{"a":"\ud83d","b":"\ud83d"}',
-        rb'{"a":"\ud83d\n\ud83d"}',
-        rb'{"a":"\ud83d\u0041\ud83d"}',
-        rb'{"a":"\ude00\ud83d\ude00\ude00"}',
-        rb'{"a":"\ud83d',
-    ],
+    ("member", "field"), [('"reasoning_content":"{}"', "reasoning"), (CALL, "arguments")], ids=["reasoning", "call"]
 )
-def test_what_has_no_half_or_more_than_it_can_repair_is_not_repaired(data: bytes) -> None:
-    assert SurrogateRepair().repair(data) is None
+def test_halves_in_reasoning_and_arguments_are_one_character_too(member: str, field: str) -> None:
+    def said(*contents: str) -> str:
+        events = [f'data: {{"choices":[{{"delta":{{{member.replace("{}", content)}}}}}]}}\n\n' for content in contents]
+        chunks = to_chunk_list(OPENAI_CHAT.decoder().feed("".join(events).encode() + DONE))
+        assert all(chunk.text == "" and chunk != Chunk() for chunk in chunks)
+        return "".join(
+            chunk.reasoning if field == "reasoning" else "".join(call.arguments for call in chunk.tool_calls)
+            for chunk in chunks
+        )
+
+    assert said("a\\ud83d", "\\ude00b") == f"a{EMOJI}b"
+    assert said("\\ud83d", "\\ude00") == EMOJI
+    assert said("a\\ud83d", "b\\ud83d") == "a\ufffdb\ufffd"
 
 
-@pytest.mark.parametrize("between", ["b", "bcd"])
-def test_a_half_is_not_put_behind_other_text(between: str) -> None:
-    plain = openai("x").partition(b"data: [DONE]")[0]
-    for body in (openai("a\\ud83d", between, "\\ude00"), plain * 3 + openai("a\\ud83d", between, "\\ude00")):
-        for cut in range(len(body)):
-            got, decoder = read(body, cut)
-            assert (got.lstrip("x"), decoder.skipped_events) == (f"a{between}", 2)
-
-
-@pytest.mark.parametrize("content", ["\\ude00", "\\ud83d in the middle", "x\\ude00", "\\ud83d\\ud83d"])
-def test_what_no_other_event_can_repair_is_skipped_and_counted(content: str) -> None:
-    got, decoder = read(openai("a", content, "b"))
-    assert (got, decoder.skipped_events) == ("ab", 1)
+def test_a_half_of_one_text_is_not_joined_with_another_text() -> None:
+    thought = b'data: {"choices":[{"delta":{"reasoning_content":"\\ude00"}}]}\n\n'
+    decoder = OPENAI_CHAT.decoder()
+    chunks = to_chunk_list(decoder.feed(openai("a\\ud83d")[: -len(DONE)] + thought))
+    assert chunks == [Chunk("a"), Chunk("\ufffd"), Chunk(reasoning="\ufffd")]
 
 
 def test_other_framings_are_repaired_too() -> None:

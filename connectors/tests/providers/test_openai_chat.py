@@ -6,8 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
-from opensearch_ml_stream.connectors.known_providers import SHIPPED
-from tests.providers.recorded_streams import join_chunks, play
+from tests.providers.recorded_streams import join_chunks
 from tests.providers.stream_bodies import decode, delta, error_of, sse
 
 CHAT = "openai/v1/chat/completions"
@@ -110,20 +109,6 @@ def test_an_id_that_is_repeated_in_every_fragment_is_one_call() -> None:
 def test_a_refusal_is_text() -> None:
     chunks, _ = decode(CHAT, sse(delta(refusal="I can't"), "[DONE]"))
     assert chunks == [Chunk("I can't")]
-
-
-@pytest.mark.parametrize("broken", ["{", "[1]", "7", '{"choices":[{"delta":{"content":{"a":1}}}]}'])
-def test_one_broken_event_is_skipped_and_counted(broken: str) -> None:
-    decoder = SHIPPED.presets[CHAT].decoder()
-    chunks, outcome = play(decoder, [sse(delta(content="a"), broken, delta(content="b"), "[DONE]")])
-    assert chunks == [Chunk("a"), Chunk("b")]
-    assert isinstance(outcome, Ending)
-    assert decoder.skipped_events == 1
-
-
-def test_broken_events_without_end_are_an_error() -> None:
-    error = error_of(CHAT, sse(delta(content="a"), *["{"] * 4, "[DONE]"))
-    assert not isinstance(error, StreamTruncated)
 
 
 def test_a_first_event_that_is_broken_is_an_error_at_once() -> None:

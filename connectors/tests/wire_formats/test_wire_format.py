@@ -143,7 +143,7 @@ def test_reasoning_and_tool_calls_stand_beside_the_text(wire: WireFormat) -> Non
 @BOTH
 def test_a_good_end_says_all_that_is_known(wire: WireFormat) -> None:
     ending = Ending("length", "max_tokens", Usage(1, 2, cached_tokens=0), "m")
-    (written,) = objects(wire.ending(ending, {"skipped_events": 2}), wire)
+    (written,) = objects(wire.ending(ending, {"model_id": "m2"}), wire)
     assert data_as_map(written) == {
         text_key(wire): "",
         "is_last": True,
@@ -151,7 +151,7 @@ def test_a_good_end_says_all_that_is_known(wire: WireFormat) -> None:
         "native_finish_reason": "max_tokens",
         "usage": {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3, "cached_tokens": 0},
         "model": "m",
-        "skipped_events": 2,
+        "model_id": "m2",
     }
 
 

@@ -180,10 +180,10 @@ def test_usage_is_counted_as_anthropic_does() -> None:
 
 def test_what_else_is_to_say_is_a_comment_before_the_end() -> None:
     wire = stream()
-    data = wire.last([Chunk("a")], Ending("content_filter", "SAFETY", guardrail="output"), {"skipped_events": 1})
+    data = wire.last([Chunk("a")], Ending("content_filter", "SAFETY", guardrail="output"), {"model_id": "m1"})
     (comment,) = [line for line in data.split(b"\n") if line.startswith(b": ")]
     said = json.loads(comment.removeprefix(b": opensearch_ml_stream "))
-    assert said == {"native_finish_reason": "SAFETY", "guardrail": "output", "skipped_events": 1}
+    assert said == {"native_finish_reason": "SAFETY", "guardrail": "output", "model_id": "m1"}
     assert data.index(comment) < data.index(b"event: message_stop")
     assert read_anthropic(data).text == "a"
 

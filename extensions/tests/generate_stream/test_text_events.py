@@ -44,7 +44,7 @@ def test_each_read_is_one_event_with_all_the_text_so_far() -> None:
 def test_the_end_repeats_no_text_that_was_sent() -> None:
     wire = poster()
     wire.chunks([Chunk("Hi")])
-    assert wire.last([], Ending(), {"skipped_events": 1}) == DONE
+    assert wire.last([], Ending(), {"model_id": "m1"}) == DONE
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter", "tool_calls"])

@@ -42,7 +42,7 @@ class Stream:
     def __init__(self, reads: Sequence[Chunks], outcome: Ending | MLStreamError) -> None:
         self._reads = list(reads)
         self._outcome = outcome
-        self.chunks = self.skipped_events = 0
+        self.chunks = 0
         self.closed = False
 
     @property

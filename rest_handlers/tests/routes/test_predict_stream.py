@@ -119,9 +119,9 @@ async def test_a_response_that_comes_in_one_read_is_one_message(chunks: list[Chu
     assert exchange.parts == [NDJSON.chunks(chunks) + NDJSON.ending(END, {})]
 
 
-@pytest.mark.parametrize(("skipped", "extra"), [(0, {}), (2, {"skipped_events": 2})])
-async def test_skipped_events_are_counted_in_the_terminal_object(skipped: int, extra: dict[str, int]) -> None:
-    exchange = await stream(ScriptedPredictions(text("a"), END, skipped_events=skipped))
+@pytest.mark.parametrize("extra", [{}, {"model_id": "m2"}])
+async def test_what_a_stream_says_beside_its_ending_is_in_the_terminal_object(extra: dict[str, str]) -> None:
+    exchange = await stream(ScriptedPredictions(text("a"), END, extra=extra))
     assert exchange.parts[-1] == NDJSON.ending(END, extra)
 
 

@@ -10,11 +10,10 @@ import struct
 from typing import Any
 from zlib import crc32
 
-import orjson
-
 from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, too_large, truncated
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.connectors.syntax import provider_json
 
 MAX_HEADERS_BYTES = 128 * 1024
 
@@ -140,8 +139,8 @@ def _read_headers(frame: bytes, end: int) -> dict[str, str]:
 
 def _exception(name: str, payload: bytes) -> UpstreamError:
     try:
-        body: Any = orjson.loads(payload)
-    except orjson.JSONDecodeError:
+        body: Any = provider_json.loads(payload)
+    except ValueError:
         body = None
     fields = body if isinstance(body, dict) else {}
     message = fields.get("message") or fields.get("Message") or fields.get("originalMessage")

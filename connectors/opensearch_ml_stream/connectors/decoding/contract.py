@@ -58,7 +58,7 @@ class EventReader(Protocol):
         FINISHING says that the finish reason has come, so that nobody need wait long for what may follow it.
 
         Raises ValueError, KeyError, TypeError, IndexError or AttributeError for an event that does not have the
-        provider's shape.
+        provider's shape: the stream ends there, unless the event says nothing.
         """
         ...
 
@@ -76,11 +76,6 @@ class StreamDecoder(Protocol):
     @property
     def chunk_count(self) -> int:
         """The number of chunks returned so far."""
-        ...
-
-    @property
-    def skipped_events(self) -> int:
-        """The number of events that were skipped or lost half a character."""
         ...
 
     def feed(self, data: bytes) -> Chunks:

@@ -5,17 +5,20 @@
     decoder.outcome                  None while the stream runs, then an Ending or an UpstreamError
     decoder.is_ending                whether a finish reason or the outcome has come
 
-Nothing raises, since an error that follows text within one read must not lose the text. After the outcome is set no
-more chunks come. The result does not depend on how the bytes were cut.
+An event that cannot be read ends the stream as an error: what it held of the response would be missing without a word.
+One that says nothing is passed over, and so is any that follows the finish reason. Nothing raises, since an error that
+follows text within one read must not lose the text. After the outcome is set no more chunks come. The result does not
+depend on how the bytes were cut.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
+from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import (
+    FINISHING,
     MAX_EVENT_VALUES,
     EventReader,
     Finishing,
@@ -26,16 +29,18 @@ from opensearch_ml_stream.connectors.decoding.contract import (
     truncated,
 )
 from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls
-from opensearch_ml_stream.connectors.decoding.surrogates import SurrogateRepair
-from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.decoding.surrogates import SplitPairs
+from opensearch_ml_stream.connectors.errors import UnreadableEvent, UpstreamError
 from opensearch_ml_stream.connectors.event import Event
-
-# One malformed event should not cost a long response; more of them mean that the connector's stream spec is wrong.
-# The terminal object reports how many were skipped ("skipped_events").
-MAX_SKIPPED_EVENTS = 3
+from opensearch_ml_stream.connectors.syntax import provider_json
 
 # What a provider raises for an event of the wrong shape (see contract.EventReader.read).
 _MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
+
+# Names and data of events that servers and proxies send to keep a connection open, or to end it: no part of a response.
+_NOTHING = r"[ \t\r\n!-/:-@\[-`{-~]*+"
+_WORDS = "ping|pong|heartbeat|keep[-_ ]?alive|done|end|eof|null|ok"
+_says_nothing = re.compile(rf"{_NOTHING}(?:(?:{_WORDS}){_NOTHING})?".encode(), re.IGNORECASE).fullmatch
 
 
 # Of the arguments that are kept, to see at the end whether they are whole; more are taken for whole.
@@ -73,7 +78,7 @@ class Calls:
     def _are_whole(self) -> bool:
         try:
             for fragments in self._arguments.values():
-                orjson.loads("".join(fragments))
+                provider_json.loads("".join(fragments).encode())
         except ValueError:
             return False
         return True
@@ -82,32 +87,27 @@ class Calls:
 class Decoder:
     """Decoder of one provider stream. The module's docstring states the contract."""
 
-    __slots__ = (
-        "_calls", "_framing", "_has_read_event", "_reader", "_skipped", "_surrogates", "chunk_count", "is_ending",
-        "outcome",
-    )  # fmt: skip
+    __slots__ = ("_calls", "_framing", "_is_closing", "_pairs", "_reader", "chunk_count", "is_ending", "outcome")
 
     def __init__(self, framing: Framing, reader: EventReader) -> None:
         self._framing = framing
         self._reader = reader
-        self._surrogates: SurrogateRepair | None = None  # created by the first event that may need it
+        self._pairs: SplitPairs | None = None  # created by the first event that may need it
         self._calls: Calls | None = None  # created by the first tool call
-        self._has_read_event = False
-        self._skipped = 0
+        self._is_closing = False
         self.chunk_count = 0  # of the chunks returned so far
         self.is_ending = False
         self.outcome: Outcome | None = None
 
     @property
-    def skipped_events(self) -> int:
-        """Return the number of events that were skipped or lost half a character."""
-        surrogates = self._surrogates
-        return self._skipped + (0 if surrogates is None else surrogates.lost + bool(surrogates.pending))
-
-    @property
     def has_pending_half(self) -> bool:
         """Return whether the next text may begin with the second half of a surrogate pair (see `surrogates`)."""
-        return self._surrogates is not None and bool(self._surrogates.pending)
+        return self._pairs is not None and self._pairs.is_pending
+
+    @property
+    def has_repaired(self) -> bool:
+        """Return whether an event was JSON only by what it means (see `syntax.provider_json`)."""
+        return self._pairs is not None
 
     def feed(self, data: bytes) -> list[Chunk]:
         """Return the chunks of the events that end within `data`."""
@@ -119,13 +119,13 @@ class Decoder:
         """Return the last chunks once the body has ended; set the outcome if no event did."""
         if self.outcome is not None:
             return []
-        skipped, has_finished = self._skipped, self.is_ending
+        has_finished, self._is_closing = self.is_ending, True
         chunks = self._read(self._framing.close())
         if self.outcome is None or (has_finished and self.outcome is self._framing.error):
-            ended_within_event = self._skipped > skipped and not has_finished
-            outcome = truncated("the end of an event") if ended_within_event else self._reader.end_of_input()
-            self.outcome = outcome if self._calls is None else self._calls.end(outcome)
-            self.is_ending = True
+            self.outcome, self.is_ending = self._reader.end_of_input(), True
+            last: list[Chunk] = []
+            self._end_read(last)
+            chunks += last
         return chunks
 
     def _read(self, events: list[Event]) -> list[Chunk]:
@@ -133,16 +133,14 @@ class Decoder:
         read = self._reader.read
         outcome: Outcome | Finishing | None = None
         for event in events:
-            chunks_before = len(chunks)
+            chunks_before, data = len(chunks), event.data
             try:
-                large = len(event.data) > MAX_EVENT_VALUES and has_too_many_values(event.data)
+                large = len(data) > MAX_EVENT_VALUES and has_too_many_values(data)
                 outcome = too_complex() if large else read(event, chunks)
             except _MALFORMED:
-                outcome = self._read_repaired(event, chunks)
-            else:
-                self._has_read_event = True
-                if self._surrogates is not None and len(chunks) > chunks_before:
-                    self._surrogates.keep(b"")
+                outcome = self._unreadable(event)
+            if event.data is not data or self._pairs is not None:
+                self._join_halves(b"" if event.data is data else data, chunks, chunks_before)
             if outcome is None:
                 continue
             self.is_ending = True
@@ -153,33 +151,41 @@ class Decoder:
         return chunks
 
     def _end_read(self, chunks: list[Chunk]) -> None:
+        if self.outcome is None and self._framing.error is not None:
+            self.outcome, self.is_ending = self._framing.error, True
+        if self.outcome is not None and self._pairs is not None:
+            chunks += self._pairs.close()
         self.chunk_count += len(chunks)
         for chunk in chunks:
             if chunk[2]:  # tool calls
                 self._calls = self._calls or Calls()
                 self._calls.add(chunk[2])
-        if self.outcome is None and self._framing.error is not None:
-            self.outcome, self.is_ending = self._framing.error, True
-        elif self.outcome is not None and self._calls is not None:
+        if self.outcome is not None and self._calls is not None:
             self.outcome = self._calls.end(self.outcome)
 
-    def _read_repaired(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
-        if self._surrogates is None:
-            self._surrogates = SurrogateRepair()
-        repaired = self._surrogates.repair(event.data)
-        if repaired is None:
-            return self._skip()
-        data, half = repaired
-        try:
-            outcome = self._reader.read(Event(event.name, data), chunks)
-        except _MALFORMED:
-            return self._skip()
-        self._has_read_event = True
-        self._surrogates.keep(half)
-        return outcome
-
-    def _skip(self) -> UpstreamError | None:
-        self._skipped += 1
-        if self._has_read_event and self._skipped <= MAX_SKIPPED_EVENTS:
+    def _unreadable(self, event: Event) -> Outcome | Finishing | None:
+        """Return the error for an event that may hold a part of the response; none once it is known to be complete."""
+        if (error := _error_in(event)) is not None:
+            return error
+        if self.is_ending:
+            return FINISHING
+        if _says_nothing(event.data) or (event.name and _says_nothing(event.name.encode())):
             return None
-        return UpstreamError("The provider sent an event that is not of the form its connector announces")
+        if self._is_closing:
+            return truncated("the end of an event")
+        return UnreadableEvent("The provider sent an event that is not of the form its connector announces")
+
+    def _join_halves(self, data: bytes, chunks: list[Chunk], start: int) -> None:
+        """Join halves of characters in an event's chunks, those from `start` on; `data` is what was no JSON."""
+        if self._pairs is None:
+            self._pairs = SplitPairs()
+        self._pairs.join(data, chunks, start)
+
+
+def _error_in(event: Event) -> UpstreamError | None:
+    """Return the error that an event says in a form of its own: in a member `error`, or under that name."""
+    try:
+        error = event_fields.mapping(event.payload).get("error")
+    except ValueError:
+        error = event.data.decode("utf-8", "replace") if event.name == "error" else None
+    return event_fields.remote_error(event_fields.mapping(error).get("message", error)) if error else None

@@ -4,9 +4,10 @@ from opensearch_ml_stream.connectors.decoding.contract import Framing
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.plain_text import PlainTextFraming
-from opensearch_ml_stream.connectors.decoding.sse import BYTE_ORDER_MARK, SSEFraming
+from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.connectors.syntax.provider_json import BYTE_ORDER_MARK
 
 MAX_UNDECIDED_BYTES = 4096  # of blanks before anything else
 
@@ -37,6 +38,7 @@ class DetectedFraming:
                 self._undecided = data
                 return []
             self._undecided = b""
+            data = data.removeprefix(BYTE_ORDER_MARK)
         events = self._framing.feed(data)
         self.error = self._framing.error
         return events

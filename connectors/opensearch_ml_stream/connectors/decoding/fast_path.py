@@ -7,7 +7,8 @@ path, the full decoder: framing, JSON parser, provider.
 
 Both paths give the same chunks, and a property test holds them to it, because:
 
-- to learn a frame, another text is put into it, and the full decoder must return exactly that text;
+- to learn a frame, another text is put into it, and the full decoder must return exactly that text, of an event that
+  is JSON as it stands;
 - a padding at the end of an event, which differs from event to event, is no part of the frame, and another one is put
   into that event too;
 - what is cut out must be the content of a valid JSON string in valid UTF-8;
@@ -88,11 +89,6 @@ class FastPathDecoder:
     def chunk_count(self) -> int:
         """Return the number of chunks returned so far."""
         return self._fast_chunk_count + self._slow_path.chunk_count
-
-    @property
-    def skipped_events(self) -> int:
-        """Return the number of events that were skipped or lost half a character."""
-        return self._slow_path.skipped_events
 
     def feed(self, data: bytes) -> Chunks:
         """Return the chunks of the events that end within `data`: a TextRun where all of them are text alone."""
@@ -179,7 +175,8 @@ class FastPathDecoder:
         if padding is not None:
             after_text, rest = suffix.removesuffix(_END_OF_OBJECT) + padding[1], _PROBE + b'"' + _END_OF_OBJECT
         probe = Decoder(SSEFraming(), self._new_reader())
-        if probe.feed(prefix + _PROBE + after_text + rest) == [Chunk(_PROBE.decode())] and probe.outcome is None:
+        read = probe.feed(prefix + _PROBE + after_text + rest)
+        if read == [Chunk(_PROBE.decode())] and probe.outcome is None and not probe.has_repaired:
             self._prefix, self._suffix, self._after_text, self._is_padded = prefix, suffix, after_text, bool(rest)
             self._prefix_length, self._suffix_length = len(prefix), len(suffix)
 

@@ -21,6 +21,7 @@ LEAST_EVENT_BYTES = len(b'{"":0}')  # an object without members is no event: one
 _STRING_REST = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _TO_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:"%b"[^"{}\[\]]*+)*+' % _STRING_REST.pattern, re.DOTALL)
 _BETWEEN = re.compile(rb"(?:[ \t\r\n,]++|\{[ \t\r\n]*+\})*+")  # between two events, empty objects included
+_BEFORE = re.compile(rb"[ \t\r\n\xef\xbb\xbf]*+")  # the array, with the bytes of a byte order mark
 _OPENING = b"{["
 _BRACKETS = b"{}[]"
 
@@ -87,7 +88,8 @@ class JSONArrayFraming:
 
     def _next_bracket(self, data: bytes, position: int) -> int | None:
         """Return the position of the next brace or bracket that is not in a string, None if there is none."""
-        skipped = (_TO_BRACKET if self._is_within_event() else _BETWEEN).match(data, position)
+        between = _BEFORE if self._event_depth < 0 else _BETWEEN
+        skipped = (_TO_BRACKET if self._is_within_event() else between).match(data, position)
         end = len(data) if skipped is None else skipped.end()
         if end == len(data):
             return None

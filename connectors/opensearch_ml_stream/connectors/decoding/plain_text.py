@@ -3,17 +3,22 @@
 from opensearch_ml_stream.connectors.decoding.contract import truncated
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.connectors.syntax.provider_json import BYTE_ORDER_MARK
 
 # The event name of plain text, by which providers recognise it: no other framing gives such a name.
 PLAIN_TEXT = "\0text"
 
 
 class PlainTextFraming:
-    """Every read as an event, except for an unfinished UTF-8 character at its end, which goes into the next event."""
+    """Every read as an event, except for an unfinished UTF-8 character at its end, which goes into the next event.
 
-    __slots__ = ("_unfinished", "error")
+    A byte order mark before the text is none of it.
+    """
+
+    __slots__ = ("_has_begun", "_unfinished", "error")
 
     def __init__(self) -> None:
+        self._has_begun = False
         self._unfinished = b""  # the first bytes of a character whose other bytes have not come
         self.error: UpstreamError | None = None
 
@@ -22,7 +27,11 @@ class PlainTextFraming:
         data = self._unfinished + data
         end = len(data) - _unfinished_bytes(data)
         self._unfinished = data[end:]
-        return [Event(PLAIN_TEXT, data[:end])] if end else []
+        text = data[:end]
+        if not self._has_begun and text:
+            self._has_begun = True
+            text = text.removeprefix(BYTE_ORDER_MARK)
+        return [Event(PLAIN_TEXT, text)] if text else []
 
     def close(self) -> list[Event]:
         """Set `error` if the body ended within a character."""

@@ -7,8 +7,7 @@ anywhere. One deliberate divergence: a last event without its blank line is deli
 from opensearch_ml_stream.connectors.decoding.contract import LINE_BYTES, MAX_EVENT_BYTES, too_large
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+from opensearch_ml_stream.connectors.syntax.provider_json import BYTE_ORDER_MARK
 
 
 class SSEFraming:
@@ -94,8 +93,11 @@ class SSEFraming:
                 data.append(line[5:])
             elif line[:6] == b"event:":
                 self._name = line[6:].removeprefix(b" ").decode("utf-8", "replace")
-            # Anything else is a comment, an id, a retry time or a field that the specification says to ignore; `data`
-            # without a colon is an empty data line, which no provider sends.
+            elif line == b"data":
+                data.append(b"")
+            elif line == b"event":
+                self._name = ""
+            # Anything else is a comment, an id, a retry time or a field that the specification says to ignore.
 
 
 def _whole_events(data: bytes) -> list[Event] | None:

@@ -27,7 +27,7 @@ from opensearch_ml_stream.connectors.predict.painless_source import (
 )
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.processors.chain import compile_processors
-from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax import jsontext, provider_json
 from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, JSONPath, compile_path
 from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
@@ -107,7 +107,7 @@ def read_response(
     `parameters` are the connector's with the request's laid over them. UpstreamError if the response cannot be read, or
     if a built-in function finds another number of embeddings or scores in it than it is to have `inputs`.
     """
-    value = parse_body(body)
+    body, value = _read_body(body)
     function = fill_parameters(action.post_process_function or "", parameters).strip()
     if function.startswith(_PREFIX):
         return _built_in(function, parameters.get(RESPONSE_FILTER, ""), value, len(body), inputs)
@@ -119,7 +119,7 @@ def read_response(
 def read_script_result(parameters: Mapping[str, str], body: bytes, result: str | None) -> list[Tensor]:
     """Return the tensors of a script's result: JSON in REST form, or any other text. None keeps the response `body`."""
     if result is None:
-        return _default(parameters, body, parse_body(body))
+        return _default(parameters, *_read_body(body))
     if not result.lstrip().startswith(("{", "[")):
         return _default(parameters, result.encode(), result)
     value = parse_result(result, "post_process_function")
@@ -132,15 +132,20 @@ def read_script_result(parameters: Mapping[str, str], body: bytes, result: str |
 
 def parse_body(body: bytes) -> Any:
     """Return the JSON value of a response. UpstreamError if it is not JSON, or nested too deep."""
+    return _read_body(body)[1]
+
+
+def _read_body(body: bytes) -> tuple[bytes, Any]:
+    """Return a response as it is meant, and its value; errors as of `parse_body`."""
     try:
-        value = orjson.loads(body)
+        body, value = provider_json.read(body)
         if body.count(b"[") + body.count(b"{") > jsontext.MAX_DEPTH:
             jsontext.check_depth(value)
     except orjson.JSONDecodeError as error:
         raise UpstreamError(f"The provider's response is not JSON: {jsontext.describe(error)}") from None
     except RecursionError:
         raise UpstreamError(f"The provider's response is JSON of more than {jsontext.MAX_DEPTH} levels") from None
-    return value
+    return body, value
 
 
 def _default(parameters: Mapping[str, str], text: bytes, value: Any) -> list[Tensor]:

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping
 from opensearch_ml_stream.connectors.spending.token_spending import TokenCount, count_tokens, estimate_text_tokens
+from opensearch_ml_stream.connectors.syntax import provider_json
 from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
 
 _VECTORS = ("data", "embedding", "embeddings", "embeddingsByType")  # large, and not of tokens
@@ -28,7 +27,7 @@ def count_response_tokens(body: bytes, estimated_input: int) -> TokenCount:
     Vectors are no tokens: a list, and an object with embeddings in it, have no output.
     """
     try:
-        value: Any = orjson.loads(body)
+        value: Any = provider_json.loads(body)
     except ValueError:
         value = None
     value = value[0] if isinstance(value, list) and len(value) == 1 else value

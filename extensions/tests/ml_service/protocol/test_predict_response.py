@@ -63,12 +63,12 @@ def test_reasoning_and_tool_calls_are_outputs_of_their_own() -> None:
 
 def test_the_last_message_says_all_that_is_known_of_the_ending() -> None:
     ending = Ending("length", "max_tokens", Usage(3, 5), "gpt-4o")
-    read = outputs(encode_ending(ending, {"skipped_events": 1}))
+    read = outputs(encode_ending(ending, {"model_id": "m1"}))
     assert read[RESPONSE] == ("", True)
     assert orjson.loads(read["ending"]) == {
         "finish_reason": "length",
         "native_finish_reason": "max_tokens",
         "usage": {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8},
         "model": "gpt-4o",
-        "skipped_events": 1,
+        "model_id": "m1",
     }

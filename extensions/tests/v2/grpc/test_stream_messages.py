@@ -55,13 +55,13 @@ def test_a_message_of_text_is_what_protobuf_would_write(
 @pytest.mark.parametrize("chunks", [[Chunk("a"), Chunk("b")], run_of(["a", "b"])], ids=["chunks", "run"])
 def test_the_last_text_tells_the_ending_by_dotted_names(chunks: Any, is_triton: bool) -> None:
     encoder = StreamMessages(ResponseShape("m", None, "1"), is_raw=False, is_triton=is_triton)
-    first, last = encoder.last(chunks, Ending("length", usage=Usage(3, 4)), {"skipped_events": 1})
+    first, last = encoder.last(chunks, Ending("length", usage=Usage(3, 4)), {"model_id": "m1"})
     assert response_of(first, is_triton=is_triton).outputs[0].contents.bytes_contents[0] == b"a"
     response = response_of(last, is_triton=is_triton)
     assert response.outputs[0].contents.bytes_contents[0] == b"b"
     assert response.parameters["finish_reason"].string_param == "length"
     assert response.parameters["usage.total_tokens"].int64_param == 7
-    assert response.parameters["skipped_events"].int64_param == 1
+    assert response.parameters["model_id"].string_param == "m1"
 
 
 def test_an_ending_alone_is_a_response_without_text() -> None:

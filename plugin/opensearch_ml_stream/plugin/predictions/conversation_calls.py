@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import orjson
-
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.as_sent import DecoderAsSent
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
@@ -14,6 +12,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import error_in
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
+from opensearch_ml_stream.connectors.syntax import provider_json
 from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 
@@ -62,7 +61,7 @@ def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderReques
 def read_answer(body: bytes, client: ClientRequest, model: CompiledModel, *, names_model: bool) -> WholeAnswer:
     """Return what a provider's whole response says. UpstreamError if it is of no form that is known."""
     try:
-        response: Any = orjson.loads(body)
+        response: Any = provider_json.loads(body)
     except ValueError:
         response = None
     response = response[0] if isinstance(response, list) and len(response) == 1 else response

@@ -62,11 +62,6 @@ class GuardedStream:
         """Call this when the provider's first chunk comes, or now if it has come."""
         self._stream.on_first_chunk(tell)
 
-    @property
-    def skipped_events(self) -> int:
-        """How many events could not be read, or not in full."""
-        return self._stream.skipped_events
-
     def terminal_fields(self, ending: Ending) -> dict[str, Any]:
         """Return what the terminal object says beside the stream's ending."""
         return self._stream.terminal_fields(ending)

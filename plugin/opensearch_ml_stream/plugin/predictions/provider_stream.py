@@ -8,7 +8,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
-from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.errors import StreamTruncated, UnreadableEvent, UpstreamError
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES, is_json, non_stream_response
 from opensearch_ml_stream.connectors.unstreamed_response import read_whole_response
@@ -61,16 +61,9 @@ class ProviderStream:
         """How many chunks have come so far."""
         return self._decoder.chunk_count or int(self.first_chunk is not None)
 
-    @property
-    def skipped_events(self) -> int:
-        """How many events could not be read, or not in full."""
-        return self._decoder.skipped_events
-
     def terminal_fields(self, ending: Ending) -> dict[str, Any]:
         """Return what the terminal object says beside the stream's ending, which is paid for here."""
-        fields: dict[str, Any] = {"skipped_events": self.skipped_events} if self.skipped_events else {}
-        if self.answered_by is not None:
-            fields["model_id"] = self.answered_by
+        fields: dict[str, Any] = {} if self.answered_by is None else {"model_id": self.answered_by}
         if self.warnings:
             fields["warnings"] = list(self.warnings)
         if self._charge is not None:
@@ -218,7 +211,7 @@ class ProviderStream:
 
         Where the end of the body is a good end, a body in which nothing was found may still have been no stream.
         """
-        if not self.chunks and (isinstance(outcome, StreamTruncated) or self.skipped_events or outcome == Ending()):
+        if not self.chunks and (isinstance(outcome, StreamTruncated | UnreadableEvent) or outcome == Ending()):
             content_type = self._response.headers.get("content-type", "")
             outcome = non_stream_response(bytes(self._before_first_chunk), content_type) or outcome
         return self._redacted(outcome)

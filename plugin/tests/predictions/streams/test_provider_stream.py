@@ -6,7 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
-from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.errors import StreamTruncated, UnreadableEvent, UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE
 from opensearch_ml_stream.connectors.providers.cumulative_text import CUMULATIVE_TEXT
@@ -67,7 +67,7 @@ async def test_each_read_gives_what_came_and_the_last_one_the_outcome() -> None:
         assert stream.outcome is None
     assert to_chunk_list(await stream.read()) == []
     assert isinstance(stream.outcome, Ending) and stream.outcome.finish_reason == "stop"
-    assert (stream.chunks, stream.skipped_events) == (3, 0)
+    assert stream.chunks == 3
 
 
 async def test_a_read_waits_until_an_event_is_whole() -> None:
@@ -155,11 +155,10 @@ async def test_an_error_event_ends_the_stream_without_the_credential() -> None:
     assert "key *** is out of credit" in outcome.reason
 
 
-async def test_events_that_cannot_be_read_are_counted() -> None:
+async def test_an_event_that_cannot_be_read_ends_the_stream_after_the_text_before_it() -> None:
     stream = stream_of(Response([openai_event("a"), BROKEN, openai_event("b"), OPENAI_END], headers=SSE))
-    assert await read_to_the_end(stream) == [Chunk("a"), Chunk("b")]
-    assert (stream.chunks, stream.skipped_events) == (2, 1)
-    assert isinstance(stream.outcome, Ending)
+    assert await read_to_the_end(stream) == [Chunk("a")]
+    assert isinstance(stream.outcome, UnreadableEvent)
 
 
 async def test_one_json_object_instead_of_a_stream_is_named_as_such() -> None:

@@ -73,13 +73,8 @@ class ProviderStream(Protocol):
         """How many chunks have come so far."""
         ...
 
-    @property
-    def skipped_events(self) -> int:
-        """How many events could not be read so far."""
-        ...
-
     def terminal_fields(self, ending: Ending) -> dict[str, Any]:
-        """Return what the terminal object says beside the stream's ending, such as skipped events."""
+        """Return what the terminal object says beside the stream's ending, such as what is left of budgets."""
         ...
 
     async def read(self) -> Chunks:

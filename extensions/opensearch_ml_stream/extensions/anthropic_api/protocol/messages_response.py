@@ -9,6 +9,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import end_with_calls
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.syntax import provider_json
 from opensearch_ml_stream.extensions.anthropic_api.protocol.endings import said_beside, stop_reason, usage_fields
 from opensearch_ml_stream.extensions.anthropic_api.protocol.ids import tool_id
 
@@ -65,7 +66,7 @@ def _input(arguments: str, name: str, *, is_cut: bool) -> dict[str, Any]:
     if not arguments:
         return {}
     try:
-        value: Any = orjson.loads(arguments)
+        value: Any = provider_json.loads(arguments.encode())
     except ValueError:
         value = {} if is_cut else None
     if not isinstance(value, dict):

@@ -10,6 +10,7 @@ from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, Clie
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.spending.token_spending import estimate_request_tokens
+from opensearch_ml_stream.connectors.syntax import provider_json
 from opensearch_ml_stream.extensions.anthropic_api.paths import COUNT_TOKENS_PATH, MESSAGES_PATH
 from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
@@ -76,7 +77,7 @@ def _counting(request: ProviderRequest) -> ProviderRequest:
 
 def _read(body: bytes) -> int:
     try:
-        count = orjson.loads(body)["input_tokens"]
+        count = provider_json.loads(body)["input_tokens"]
     except (ValueError, KeyError, TypeError):
         count = None
     if not isinstance(count, int):

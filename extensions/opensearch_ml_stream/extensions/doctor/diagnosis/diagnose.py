@@ -115,7 +115,7 @@ class ModelDiagnosis:
                 times.decoded(len(to_chunk_list(await stream.read())))
             self.outcome = outcome = stream.outcome
             was_whole = not isinstance(outcome, MLStreamError) and isinstance(decoder.outcome, MLStreamError)
-            for step in stream_steps(times, outcome, was_whole=was_whole, skipped_events=stream.skipped_events):
+            for step in stream_steps(times, outcome, was_whole=was_whole):
                 self._log.record(step)
 
     @asynccontextmanager
@@ -144,7 +144,7 @@ class ModelDiagnosis:
             self._log.interrupt(error.reason, "See what the provider's own log says about this call")
             return
         times.broke()
-        for step in stream_steps(times, error, was_whole=False, skipped_events=self.stream.skipped_events):
+        for step in stream_steps(times, error, was_whole=False):
             self._log.record(step)
 
     def _diagnosis(self, recording: Recording | None, problem: str | None = None) -> Diagnosis:

@@ -74,13 +74,13 @@ def response_step(times: CallTimes, refusal: MLStreamError | None, retries: int)
     return Step("response", "ok", milliseconds, summary, details)
 
 
-def stream_steps(times: CallTimes, outcome: Outcome, *, was_whole: bool, skipped_events: int) -> tuple[Step, ...]:
+def stream_steps(times: CallTimes, outcome: Outcome, *, was_whole: bool) -> tuple[Step, ...]:
     """Judge the body of a 2xx response, which has ended; `was_whole` is whether it was one object, and no stream."""
     return (
         _first_byte(times, outcome),
         _first_token(times, outcome),
         _gaps(times, was_whole=was_whole),
-        _end(times, outcome, was_whole=was_whole, skipped_events=skipped_events),
+        _end(times, outcome, was_whole=was_whole),
     )
 
 
@@ -149,10 +149,10 @@ def was_held_back(times: CallTimes) -> bool:
     return chunks[0] >= WAITED_MILLISECONDS and chunks[-1] - chunks[0] <= AT_ONCE_MILLISECONDS
 
 
-def _end(times: CallTimes, outcome: Outcome, *, was_whole: bool, skipped_events: int) -> Step:
+def _end(times: CallTimes, outcome: Outcome, *, was_whole: bool) -> Step:
     end = times.end if times.end is not None else times.last_read
     since_last = end - (times.chunks[-1] if times.chunks else times.head or 0.0)
-    details = outcome_fields(outcome) | ({"skipped_events": skipped_events} if skipped_events else {})
+    details = outcome_fields(outcome)
     if not isinstance(outcome, Ending):
         what_to_do = _advice_of(outcome, times) if times.chunks else None  # a step before this has it
         return Step("end", "failed", since_last, one_line(outcome.reason), details, what_to_do)
@@ -163,11 +163,6 @@ def _end(times: CallTimes, outcome: Outcome, *, was_whole: bool, skipped_events:
         return Step(
             "end", "warning", since_last, f"{summary}; one whole object, and no stream", details,
             "The provider does not stream although it was asked to: check that the server and the model can",
-        )  # fmt: skip
-    if skipped_events:
-        return Step(
-            "end", "warning", since_last, f"{summary}; {_many(skipped_events, 'event')} could not be read", details,
-            "Check `_llm_interface` or `_stream` in the connector's parameters: some events are of another shape",
         )  # fmt: skip
     return Step("end", "ok", since_last, summary, details)
 

@@ -46,11 +46,6 @@ class RuntimeDecoder:
         self.is_ending = False
         self.outcome: Outcome | None = None
 
-    @property
-    def skipped_events(self) -> int:
-        """No response is skipped."""
-        return 0
-
     def feed(self, data: bytes) -> Chunks:
         """Return the responses that end within `data`, which may be cut anywhere."""
         if self.outcome is not None:
