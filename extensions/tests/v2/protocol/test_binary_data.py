@@ -78,6 +78,12 @@ def test_contents_that_are_not_there_or_do_not_fit_are_refused(
         read([tensor("a", datatype, [2], **sized(size))], behind)
 
 
+@pytest.mark.parametrize("shape", [[-1], [1, -1], [-1, -1]])
+def test_each_length_of_contents_behind_the_json_is_said(shape: list[int]) -> None:
+    with pytest.raises(InvalidRequest, match="has a length of -1; of raw contents each length must be said"):
+        read([tensor("a", "FP32", shape, **sized(8))], FLOATS)
+
+
 def test_the_json_cannot_be_longer_than_the_body() -> None:
     with pytest.raises(InvalidRequest, match=r"Inference-Header-Content-Length is 3; the body .* has 2"):
         read_request(b"{}", 3)

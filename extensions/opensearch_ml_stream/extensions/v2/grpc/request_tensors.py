@@ -74,7 +74,7 @@ def inference_request(message: Any, headers: Mapping[str, str]) -> InferenceRequ
     for tensor in message.inputs:
         contents = tensor.contents.ListFields()
         if not contents and raw:
-            inputs.append(_tensor(tensor, _unpacked(tensor, raw.pop(0), memory)))
+            inputs.append(_tensor(tensor, _unpacked(tensor, raw.pop(0), memory), is_raw=True))
         else:
             inputs.append(_tensor(tensor, _typed_data(tensor, contents, memory)))
     if raw:
@@ -93,11 +93,12 @@ def parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tensor(tensor: Any, data: Sequence[Any]) -> Tensor:
+def _tensor(tensor: Any, data: Sequence[Any], *, is_raw: bool = False) -> Tensor:
     name, datatype, shape = tensor.name, tensor.datatype, list(tensor.shape)
     if len(shape) > MAX_DIMENSIONS or not all(-1 <= length <= MAX_LENGTH for length in shape):
         raise InvalidRequest(f"Tensor {name}: a shape has {MAX_DIMENSIONS} dimensions at most, each -1, 0 or more")
-    return Tensor(name, datatype, checked_shape(name, datatype, shape, data), data, parameters(tensor.parameters))
+    checked = checked_shape(name, datatype, shape, data, is_raw=is_raw)
+    return Tensor(name, datatype, checked, data, parameters(tensor.parameters))
 
 
 def _typed_data(tensor: Any, contents: Sequence[tuple[Any, Any]], memory: TensorMemory) -> Sequence[Any]:

@@ -168,12 +168,12 @@ def read_tensor(value: Any, where: Location, binary: BinaryData | None = None) -
         raise invalid((*where, "datatype"), "enum", _EXPECTED_DATATYPE)
     parameters = optional_object(members, "parameters", where)
     data: Sequence[Any]
-    if binary is not None and BINARY_DATA_SIZE in parameters:
+    if is_raw := binary is not None and BINARY_DATA_SIZE in parameters:
         data = binary.take(name, datatype, parameters[BINARY_DATA_SIZE])
         parameters = without_binary(parameters)
     else:
         data = flat_data(required(members, "data", where), name)
-    return Tensor(name, datatype, checked_shape(name, datatype, shape, data), data, parameters)
+    return Tensor(name, datatype, checked_shape(name, datatype, shape, data, is_raw=is_raw), data, parameters)
 
 
 def _shape(value: Any, where: Location) -> list[int]:

@@ -57,15 +57,23 @@ def flat_data(data: Any, name: str) -> list[Any]:
     raise InvalidRequest(f"Tensor {name}: data is nested more than {MAX_DIMENSIONS} levels deep")
 
 
-def checked_shape(name: str, datatype: str, shape: Sequence[int], data: Sequence[Any]) -> Sequence[int]:
-    """Return the shape of flat data, where -1 stands for a length that follows from the others.
+def checked_shape(
+    name: str, datatype: str, shape: Sequence[int], data: Sequence[Any], *, is_raw: bool = False
+) -> Sequence[int]:
+    """Return the shape of flat data, where -1 stands for a length that follows from the others, as in MLServer.
 
-    InvalidRequest if the data does not have as many elements as its shape says, or they are not of its datatype.
+    Of raw contents each length must be said, as in Triton: their bytes show no dimensions. InvalidRequest if the data
+    does not have as many elements as its shape says, or they are not of its datatype.
     """
     kinds = set(map(type, data))
     if not kinds <= (_STRINGS if datatype == "BYTES" else _NUMBERS):
         wanted = "strings" if datatype == "BYTES" else "booleans" if datatype == "BOOL" else "numbers"
         raise InvalidRequest(f"Tensor {name}: the data of datatype {datatype} must be {wanted}")
+    if is_raw and -1 in shape:
+        raise InvalidRequest(
+            f"Tensor {name}: shape {list(shape)} has a length of -1; of raw contents each length must be said, and "
+            f"these have {len(data)} elements"
+        )
     count = prod(shape)
     if count == len(data) and count >= 0 and min(shape, default=1) >= 0:
         return shape
