@@ -250,6 +250,18 @@ def test_tokens_are_estimated_where_nobody_counts_them(
     assert len(provider.requests) == 2 * calls
 
 
+def test_where_a_budget_is_spent_the_provider_is_not_asked_to_count_either(shared_sidecar: Sidecar) -> None:
+    usage = {"input_tokens": 9, "output_tokens": 9}
+    answer = {"id": "1", "type": "message", "role": "assistant", "content": [], "model": "m", "usage": usage}
+    with background_provider(json_response(answer)) as provider, calling(shared_sidecar) as client:
+        budgets = [{"tokens": 10, "window": "300d"}]
+        name = shared_sidecar.create_model(connector_bodies.anthropic(provider.url), _sidecar={"budgets": budgets})
+        client.messages.create(model=name, max_tokens=9, messages=QUESTION)
+        with pytest.raises(anthropic.RateLimitError, match="budget"):
+            client.messages.count_tokens(model=name, messages=QUESTION)
+        assert [request.path for request in provider.requests] == ["/v1/messages"]
+
+
 def test_a_fault_of_the_provider_that_counts_is_told(shared_sidecar: Sidecar) -> None:
     refused = json_response({"error": {"message": "Who are you?"}}, 401)
     with (

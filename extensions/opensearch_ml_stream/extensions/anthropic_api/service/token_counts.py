@@ -44,7 +44,8 @@ class TokenCounts:
         """Return how many input tokens a request has for a model, by its name or id.
 
         A model with an input guardrail is not asked: what that would refuse does not leave this server. Raises
-        NotFound for an unknown model, UpstreamError for a fault of the provider.
+        NotFound for an unknown model, UpstreamError for a fault of the provider, and Throttled as a prediction does
+        for what would call the provider beyond a rate limit or a budget.
         """
         model = await self.models.get(caller, await self.names.model_id(caller, name))
         if model.dialect is None or model.dialect.name != ANTHROPIC or model.guardrails.input is not None:
@@ -54,6 +55,7 @@ class TokenCounts:
         if url.path != MESSAGES_PATH:  # on other platforms, it is another call, or none
             return _estimate(request)
         self.calls.apply_rate_limits(model, caller)
+        await self.calls.budgets.check(model.model_id, model.settings, caller.name)
         counting = _counting(replace(rendered, url=url._replace(path=COUNT_TOKENS_PATH).geturl()))
         try:
             return TokenCount(_read(await self.calls.fetch(model, counting)), is_estimated=False)
