@@ -66,6 +66,8 @@ def test_the_first_account_closes_a_running_sidecar(tmp_path: Path) -> None:
         key = output_of("keys", "create", "first", "--role", "ml_read_access", "--store", store)
         eventually(lambda: sidecar.client.get("/").status_code == 401)
         assert sidecar.client.get("/", headers={"x-api-key": key}).status_code == 200
+        both = sidecar.client.get("/v1/models", headers={"x-api-key": key, "Authorization": "Bearer another"})
+        assert (both.status_code, "two logins that differ" in both.json()["error"]["message"]) == (400, True)
         assert "mls_" not in sidecar.log.read_text()
 
 

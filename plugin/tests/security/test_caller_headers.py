@@ -4,13 +4,14 @@ from ipaddress import ip_network
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import Unauthorized
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Unauthorized
 from opensearch_ml_stream.plugin.security.caller_headers import TrustedProxy, caller_headers
 from opensearch_ml_stream.rest_handlers.callers import Scope
 
 PROXY = TrustedProxy("x-proxy-user", "x-proxy-roles", (ip_network("10.0.1.0/24"), ip_network("2001:db8::5")))
 USER = (b"x-proxy-user", b"ann")
 LOGIN = (b"authorization", b"Basic YTpi")
+TOKEN = (b"authorization", b"Bearer t")
 
 
 def request(*headers: tuple[bytes, bytes], client: str | None = "10.0.1.7") -> Scope:
@@ -26,10 +27,20 @@ def test_nothing_else_of_a_request_is_sent() -> None:
     others = [
         (b"x-forwarded-for", b"127.0.0.1"), (b"x-proxy-user", b"admin"), (b"x-proxy-roles", b"admin"),
         (b"securitytenant", b"t"), (b"cookie", b"a=b"),
-        (b"x-api-key", b"k"), (b"host", b"h"), (b"x-opaque-id", b"1"),
+        (b"host", b"h"), (b"x-opaque-id", b"1"),
     ]  # fmt: skip
     assert caller_headers(request(LOGIN, *others), None) == {"authorization": "Basic YTpi"}
     assert caller_headers(request(*others), None) is None
+
+
+@pytest.mark.parametrize("headers", [[LOGIN, LOGIN], [LOGIN, (b"x-api-key", b"k")], [TOKEN, (b"x-api-key", b"k")]])
+def test_two_logins_in_one_request_are_refused(headers: list[tuple[bytes, bytes]]) -> None:
+    with pytest.raises(InvalidRequest):
+        caller_headers(request(*headers), None)
+
+
+def test_a_token_may_be_in_both_headers() -> None:
+    assert caller_headers(request(TOKEN, (b"x-api-key", b"t")), None) == {"authorization": "Bearer t"}
 
 
 @pytest.mark.parametrize("value", [b"ApiKey mls_1_2", b"apikey x", b""])
@@ -40,7 +51,6 @@ def test_the_sidecars_own_keys_are_not_for_opensearch(value: bytes) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        [LOGIN, LOGIN],
         [(b"authorization", b"Basic \xff")],
         [(b"authorization", b"Basic a\tb")],
         [(b"authorization", b"Bearer " + b"x" * 16_200)],

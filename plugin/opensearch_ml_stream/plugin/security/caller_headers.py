@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Unauthorized
-from opensearch_ml_stream.plugin.security.presented_credentials import single_header
+from opensearch_ml_stream.plugin.security.presented_credentials import authorization_of, single_header
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import IMPERSONATION
 
@@ -49,13 +49,13 @@ def caller_headers(scope: Scope, proxy: TrustedProxy | None) -> dict[str, str] |
     """Return the headers to ask OpenSearch with, None if the request has no credentials.
 
     Unauthorized for what OpenSearch cannot know, and for a user who is named from an address that is not the proxy's:
-    a request that claims to be two users is none of theirs.
+    a request that claims to be two users is none of theirs. InvalidRequest for two logins.
     """
     headers = scope["headers"]
     if proxy is not None and (user := _value(proxy.user_header, headers)) is not None:
         caller = _headers_of_proxy(scope, proxy, user)
     else:
-        authorization = _value("authorization", headers)
+        authorization = _in_ascii(authorization_of(headers, MAX_CHARACTERS))
         if authorization is None or authorization.partition(" ")[0].lower() == _OWN_SCHEME:
             return None
         caller = {"authorization": authorization}
@@ -96,11 +96,15 @@ def peer_address(scope: Scope) -> Address | None:
 
 
 def _value(name: str, headers: Any) -> str | None:
-    """Return a header's value, None if it is absent or empty; Unauthorized if it is not plain ASCII, or there are two.
+    """Return a header's value, None if it is absent or empty. Unauthorized for two, or one that is no plain ASCII."""
+    return _in_ascii(single_header(name.encode(), headers, MAX_CHARACTERS))
 
-    What is no ASCII has no one meaning: the bytes that went to OpenSearch could be others than those that came.
+
+def _in_ascii(value: str | None) -> str | None:
+    """Return a value, None for an empty one. Unauthorized if it is not plain ASCII.
+
+    That has no one meaning: the bytes that went to OpenSearch could be others than those that came.
     """
-    value = single_header(name.encode(), headers, MAX_CHARACTERS)
     if value is not None and not (value.isascii() and value.isprintable()):
         raise Unauthorized
     return value or None

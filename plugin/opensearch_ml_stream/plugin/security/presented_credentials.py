@@ -5,12 +5,13 @@ import binascii
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from opensearch_ml_stream.connectors.errors import Unauthorized
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Unauthorized
 from opensearch_ml_stream.plugin.store import IMPERSONATION
 from opensearch_ml_stream.rest_handlers.callers import Scope
 
 MAX_CHARACTERS = 4096  # of a credential; a longer one is none of ours
 
+_KEY_SCHEMES = ("bearer", "apikey")
 _HEADERS = (b"authorization", b"x-api-key", IMPERSONATION.encode())
 
 
@@ -30,14 +31,30 @@ class ApiKey:
 
 
 def presented_credentials(headers: Iterable[tuple[bytes, bytes]]) -> NameAndPassword | ApiKey | None:
-    """Read the credentials of a request; None if it has none. `Authorization` counts before `x-api-key`.
+    """Read the credentials of a request; None if it has none.
 
-    Unauthorized for a scheme that is not ours, for two values of one header, and for what cannot be read.
+    Unauthorized for a scheme that is not ours and for what cannot be read, InvalidRequest for two logins.
     """
-    if (authorization := single_header(b"authorization", headers)) is not None:
+    if (authorization := authorization_of(headers)) is not None:
         return _from_authorization(authorization)
-    key = single_header(b"x-api-key", headers)
+    key = _login(b"x-api-key", headers, MAX_CHARACTERS)
     return None if key is None else ApiKey(key.strip())
+
+
+def authorization_of(headers: Iterable[tuple[bytes, bytes]], most: int = MAX_CHARACTERS) -> str | None:
+    """Return the header `Authorization`, None if it is absent. Unauthorized if it has more characters.
+
+    InvalidRequest for one that is there twice, or beside an `x-api-key` that differs: which is meant only the client
+    knows.
+    """
+    authorization = _login(b"authorization", headers, most)
+    if authorization is not None and (key := _login(b"x-api-key", headers, most)):
+        scheme, _, credential = authorization.strip().partition(" ")
+        if scheme.lower() not in _KEY_SCHEMES or credential.strip() != key.strip():
+            raise InvalidRequest(
+                "The request has two logins that differ, Authorization and x-api-key: send one of them"
+            )
+    return authorization
 
 
 def without_credentials(scope: Scope) -> Scope:
@@ -55,11 +72,18 @@ def single_header(name: bytes, headers: Iterable[tuple[bytes, bytes]], most: int
     return values[0].decode("latin-1")
 
 
+def _login(name: bytes, headers: Iterable[tuple[bytes, bytes]], most: int) -> str | None:
+    """Return the value of a header that says who calls, as `single_header` does. InvalidRequest if there are two."""
+    if sum(header == name for header, _ in headers) > 1:
+        raise InvalidRequest(f"The request has the header {name.decode()} more than once: who calls is said once")
+    return single_header(name, headers, most)
+
+
 def _from_authorization(value: str) -> NameAndPassword | ApiKey:
     scheme, _, credential = value.strip().partition(" ")
     if scheme.lower() == "basic":
         return _name_and_password(credential.strip())
-    if scheme.lower() in ("bearer", "apikey"):
+    if scheme.lower() in _KEY_SCHEMES:
         return ApiKey(credential.strip())
     raise Unauthorized
 
