@@ -21,6 +21,7 @@ from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit
 from opensearch_ml_stream.plugin.predictions import model_cache
 from opensearch_ml_stream.plugin.predictions.compiled_model import MAX_CACHED_SPECS, MAX_INTERFACE_CHARS, CompiledModel
 from opensearch_ml_stream.plugin.predictions.model_cache import FRESH_SECONDS, ModelCache
+from opensearch_ml_stream.plugin.registry.default_model_interfaces import default_interface
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import SECRET, connector_body, prediction_setup
@@ -151,6 +152,22 @@ def test_an_interface_is_checked_on_both_sides_stored_as_a_string_or_as_an_objec
     with pytest.raises(InvalidRequest, match=r"^Error validating output schema"):
         model.check_output({"inference_results": []})
     model.check_output({"needed": 1})
+
+
+def test_what_a_preset_says_of_responses_is_not_checked() -> None:
+    parameters = {"service_name": "bedrock", "model": "anthropic.claude-v2"}
+    preset = default_interface(parameters, None)
+    assert preset is not None
+    as_ml_commons_prints_it = json.dumps(json.loads(preset["output"]), indent=2)
+    for output in (preset["output"], as_ml_commons_prints_it):
+        model = ready({"interface": {**preset, "output": output}}, parameters=parameters)
+        model.check_output({"inference_results": [{"output": [{"dataAsMap": {"stop": None}}]}]})
+        assert not model.promises_output
+        with pytest.raises(InvalidRequest, match=r"^Error validating input schema"):
+            model.check_input(RemoteInput({"prompt": "x"}))
+    other = ready({"interface": preset})
+    with pytest.raises(InvalidRequest, match=r"^Error validating output schema"):
+        other.check_output({})
 
 
 @pytest.mark.parametrize("interface", [None, {}, {"input": "", "output": "null"}, {"input": None}])

@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.registry.default_model_interfaces import default_interface
 from opensearch_ml_stream.plugin.registry.model_documents import (
     check_function,
     check_guardrails,
@@ -115,28 +114,6 @@ def test_a_rate_limiter_may_be_changed_in_part() -> None:
 def test_a_model_is_shown_without_its_inline_credential_and_without_nulls() -> None:
     source = {"connector": {"name": "c", "credential": {"k": "cipher"}}, "name": "m", "description": None}
     assert model_view(source, dashboards=False) == {"name": "m", "connector": {"name": "c"}}
-
-
-@pytest.mark.parametrize(
-    ("parameters", "required"),
-    [
-        ({"service_name": "bedrock", "model": "anthropic.claude-v2"}, ["inputs"]),
-        ({"service_name": "bedrock", "model": "cohere.embed-english-v3"}, ["texts"]),
-        ({"service_name": "bedrock", "model": "amazon.titan-embed-image-v1"}, ["inputText", "inputImage"]),
-        ({"service_name": "comprehend", "api_name": "DetectDominantLanguage"}, ["Text"]),
-        ({"service_name": "textract"}, ["bytes"]),
-        ({"service_name": "comprehend"}, None),
-        ({"service_name": "bedrock", "model": "other"}, None),
-    ],
-)
-def test_known_aws_models_get_an_interface(parameters: dict[str, str], required: list[str] | None) -> None:
-    interface = default_interface({"protocol": "aws_sigv4", "parameters": parameters})
-    if required is None:
-        assert interface is None
-    else:
-        assert interface is not None
-        assert f'"required":{required}'.replace("'", '"').replace(", ", ",") in interface["input"]
-    assert default_interface({"protocol": "http", "parameters": parameters}) is None
 
 
 def test_a_deploy_setting_is_shown_with_its_default() -> None:

@@ -26,6 +26,7 @@ from opensearch_ml_stream.plugin.connector_protocol import ModelAction, ModelPro
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, read_rate_limiter
+from opensearch_ml_stream.plugin.registry.default_model_interfaces import default_interface
 
 MAX_CACHED_SPECS = 16  # per model: a caller may send any `_llm_interface`
 MAX_INTERFACE_CHARS = 100  # of an `_llm_interface` whose spec is cached
@@ -217,13 +218,22 @@ class CompiledModel:
 
     @cached_property
     def _output_schema(self) -> InterfaceSchema | None:
+        """The schema of responses; None also for that which the model has only by its connector."""
+        given = self._interface("output")
+        action = next(iter(self.connector.actions), None)
+        default = action and default_interface(self.connector.parameters, action.post_process_function)
+        if given and default and jsontext.value_or_text(given) == jsontext.value_or_text(default["output"]):
+            return None
         return self._schema("output")
 
     def _schema(self, side: str) -> InterfaceSchema | None:
         """Return the schema of one side of the model's `interface`, None without one."""
-        schema = (self.definition.document.get("interface") or {}).get(side)
-        text = schema if schema is None or isinstance(schema, str) else jsontext.dumps(schema)
-        return None if text in (None, "", "null") else InterfaceSchema.compile(text, side)
+        text = self._interface(side)
+        return None if text in ("", "null") else InterfaceSchema.compile(text, side)
+
+    def _interface(self, side: str) -> str:
+        schema = (self.definition.document.get("interface") or {}).get(side, "")
+        return schema if isinstance(schema, str) else jsontext.dumps(schema)
 
     @cached_property
     def dialect(self) -> Dialect | None:

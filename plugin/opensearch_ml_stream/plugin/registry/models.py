@@ -89,7 +89,7 @@ class Models:
         await check_guardrails(fields.get("guardrails"))
         settings = await model_settings.changed_settings(self.store, None, body, self.options)
         connection, connector = await self.connectors.of_new(caller, body)
-        if "interface" not in fields and (preset := default_interface(connector)) is not None:
+        if "interface" not in fields and (preset := _default_interface(connector)) is not None:
             fields["interface"] = preset
         group_id = id_of(body, "model_group_id")
         if group_id is not None:
@@ -257,6 +257,11 @@ class Models:
         await self.groups.check_joinable(caller, group_id, AskedAccess(), _cannot_move(group_id))
         version = await self.groups.next_version(group_id, missing)
         return {"model_group_id": group_id, "model_version": str(version)}
+
+
+def _default_interface(connector: Json) -> dict[str, str] | None:
+    first: Json = next(iter(connector.get("actions") or ()), {})
+    return default_interface(connector.get("parameters") or {}, first.get("post_process_function"))
 
 
 def _check_no_nodes(body: Json) -> None:
