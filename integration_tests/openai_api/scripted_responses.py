@@ -14,6 +14,8 @@ from integration_tests.support.fake_provider import (
     sse_event,
 )
 
+COUNTED = 42  # tokens of any request
+
 _USAGE = {
     "input_tokens": 5,
     "input_tokens_details": {"cached_tokens": 2},
@@ -25,6 +27,8 @@ _USAGE = {
 
 def answer_responses(request: Request) -> Script:
     """The script for a request; those of other interfaces are `scripted_models`'."""
+    if request.path.endswith("_tokens"):
+        return json_response({"object": "response.input_tokens", "input_tokens": COUNTED})
     if not request.path.endswith("/responses"):
         return answer(request)
     body = request.json()

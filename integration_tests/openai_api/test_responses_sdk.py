@@ -9,7 +9,7 @@ import httpx
 import openai
 import pytest
 from integration_tests.openai_api.scripted_models import CALLS, CITY, PATCH, TEXTS
-from integration_tests.openai_api.scripted_responses import answer_responses
+from integration_tests.openai_api.scripted_responses import COUNTED, answer_responses
 from integration_tests.openai_api.test_openai_sdk import Place, Served
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import anthropic, blueprint_connector
@@ -210,6 +210,32 @@ def test_a_wrong_member_and_an_unknown_model_are_errors_of_the_sdk(served: Serve
     with pytest.raises(openai.NotFoundError):
         served.client.responses.create(model="nowhere", input="hi")
     assert httpx.get(f"{served.sidecar.url}/v1/responses").status_code == 405
+
+
+def test_input_tokens_are_counted_by_the_provider_or_estimated(served: Served, model: str) -> None:
+    counted = served.client.responses.input_tokens.with_raw_response.count
+    response = counted(model=model, input="Why?", instructions="Be brief.", tools=[WEATHER])
+    count = response.parse()
+    assert count.object == "response.input_tokens"
+    if model == TRANSLATED[0]:
+        assert response.headers["x-token-count"] == "estimate"
+        assert 0 < count.input_tokens != COUNTED
+    else:
+        assert "x-token-count" not in response.headers
+        assert count.input_tokens == COUNTED
+        assert served.provider.requests[-1].path == (
+            "/v1/responses/input_tokens" if model == SAME else "/v1/messages/count_tokens"
+        )
+        assert "Be brief." in str(served.last_body)
+    assert counted(model=model, instructions="Be brief.").parse().input_tokens > 0
+
+
+@pytest.mark.parametrize("member", [{"previous_response_id": "resp_1"}, {"model": "none"}, {"input": 3}])
+def test_what_cannot_be_counted_is_named(served: Served, member: dict[str, Any]) -> None:
+    body = {"model": TRANSLATED[0], "input": "Why?", **member}
+    response = httpx.post(f"{served.sidecar.url}/v1/responses/input_tokens", json=body)
+    assert response.status_code in (400, 404)
+    assert next(iter(member)) in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("translated", TRANSLATED)

@@ -127,6 +127,7 @@ ROUTES: dict[str, Needs | None] = {
     "POST /v1/completions": _STREAM,
     "POST /v1/embeddings": (_ML + "predict",),
     "POST /v1/responses": _STREAM,
+    "POST /v1/responses/input_tokens": _STREAM,
     "GET /v1/responses/{response_id}": _STREAM,
     "DELETE /v1/responses/{response_id}": _STREAM,
     "GET /v1/models": _LISTED,

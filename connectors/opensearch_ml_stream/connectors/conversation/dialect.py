@@ -42,6 +42,22 @@ def as_it_is(body: dict[str, Any], refuse: Refuse) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenCounting:
+    """How a provider counts the input tokens of a request that it does not answer.
+
+    `path` is how the path of a request for an answer ends, `counting_path` how that of a count does. `body` makes the
+    body of the one of that of the other and its path. `member` of the response is the count. `not_counted` are statuses
+    that say no more than that this request, or this model's, is not counted.
+    """
+
+    path: str
+    counting_path: str
+    body: Callable[[JSONObject, str], JSONObject]
+    member: str = "input_tokens"
+    not_counted: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """How a provider takes a conversation.
 
@@ -57,6 +73,8 @@ class Dialect:
 
     `as_sent` returns what chooses the events of one stream that clients of the same dialect get as they were sent: one
     of nothing but counts of tokens only if the client wants it, as the argument says. None without such clients.
+
+    `counting` is how tokens are counted, None where nobody does.
     """
 
     name: str
@@ -66,6 +84,7 @@ class Dialect:
     instead_of: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     defaults: JSONObject = field(default_factory=lambda: MappingProxyType({}))
     as_sent: Callable[[bool], ChooseEvent] | None = None
+    counting: TokenCounting | None = None
 
 
 @dataclass  # not frozen, which would take three times as long to make: one is made per request

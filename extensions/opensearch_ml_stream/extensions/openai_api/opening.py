@@ -10,17 +10,25 @@ from opensearch_ml_stream.extensions.openai_api.http.completion_doors import Cha
 from opensearch_ml_stream.extensions.openai_api.http.embeddings_endpoint import embeddings_endpoint
 from opensearch_ml_stream.extensions.openai_api.http.model_routes import model_routes
 from opensearch_ml_stream.extensions.openai_api.http.operations import OPERATIONS
-from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor, stored_response_routes
+from opensearch_ml_stream.extensions.openai_api.http.responses_door import (
+    INPUT_TOKENS,
+    ResponsesDoor,
+    read_counted_response,
+    stored_response_routes,
+)
 from opensearch_ml_stream.extensions.openai_api.paths import (
     CHAT_PATH,
     COMPLETIONS_PATH,
     EMBEDDINGS_PATH,
+    INPUT_TOKENS_PATH,
     RESPONSES_PATH,
 )
 from opensearch_ml_stream.extensions.openai_api.service.stored_embedding_models import StoredEmbeddingModels
 from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contribution, Core, Handler
+from opensearch_ml_stream.plugin.predictions.token_counts import TokenCounts
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import AtPaths, ConversationEndpoint, Door
+from opensearch_ml_stream.rest_handlers.routes.token_count_endpoint import token_count_endpoint
 
 
 @asynccontextmanager
@@ -35,11 +43,13 @@ async def open_openai_api(core: Core) -> AsyncIterator[Contribution]:
     async def find(caller: Caller, name: str) -> Mapping[str, Any]:
         return await models.get(caller, await names.model_id(caller, name))
 
+    counts = TokenCounts(names, core.models, core.calls)
     embeddings = StoredEmbeddingModels(names, core.models, core.predictions)
     at: dict[str, ASGIApp] = {
         CHAT_PATH: conversing(ChatDoor(core.clock)),
         COMPLETIONS_PATH: conversing(CompletionsDoor(core.clock)),
         RESPONSES_PATH: conversing(ResponsesDoor(core.clock)),
+        INPUT_TOKENS_PATH: token_count_endpoint(counts, core.in_flight, core.gate, read_counted_response, INPUT_TOKENS),
         EMBEDDINGS_PATH: embeddings_endpoint(embeddings, core.in_flight, core.gate),
     }
     yield Contribution(

@@ -20,6 +20,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.conversation.conversation import (
     Call,
     Conversation,
+    JSONObject,
     Media,
     Part,
     Reasoning,
@@ -27,7 +28,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Text,
     Tool,
 )
-from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, Dialect, Refuse
+from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, Dialect, Refuse, TokenCounting
 from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import (
     Message,
     refuse_names,
@@ -365,12 +366,23 @@ def _within_chunk(event: Event) -> Event | None:
     return Event("", b64decode(event.payload["bytes"])) if event.name == "chunk" else None
 
 
+# What a connector's template may add, and Anthropic does not take where it only counts.
+_OF_THE_ANSWER = frozenset({
+    "max_tokens", "metadata", "service_tier", "stop_sequences", "stream", "temperature", "top_k", "top_p",
+})  # fmt: skip
+
+
+def _counted(body: JSONObject, path: str) -> JSONObject:
+    return {name: body[name] for name in body if name not in _OF_THE_ANSWER}
+
+
 ANTHROPIC_MESSAGES = Dialect(
     ANTHROPIC,
     partial(_write, is_hosted=False),
     turns=("system", "messages"),
     defaults={"max_tokens": DEFAULT_MAX_TOKENS},
     as_sent=partial(ChooseMoreThanText, inner=_itself),
+    counting=TokenCounting("/v1/messages", "/v1/messages/count_tokens", _counted),
 )
 """Anthropic's own API."""
 

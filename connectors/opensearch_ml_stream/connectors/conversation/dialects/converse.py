@@ -22,7 +22,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Text,
     Tool,
 )
-from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
+from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse, TokenCounting
 from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import (
     Message,
     refuse_names,
@@ -259,8 +259,18 @@ def _write(conversation: Conversation, refuse: Refuse, *, is_claude: bool) -> di
     return _Writer(conversation, refuse, is_claude).write()
 
 
-CONVERSE = Dialect(NAME, partial(_write, is_claude=False), turns=("system", "messages"))
+_COUNTED = ("messages", "system", "toolConfig", "additionalModelRequestFields")
+
+
+def _counted(body: JSONObject, path: str) -> JSONObject:
+    return {"input": {"converse": {name: body[name] for name in _COUNTED if name in body}}}
+
+
+# 400 for models and profiles that are not counted, 403 without the right bedrock:CountTokens.
+_COUNTING = TokenCounting("/converse", "/count-tokens", _counted, "inputTokens", frozenset({400, 403}))
+
+CONVERSE = Dialect(NAME, partial(_write, is_claude=False), turns=("system", "messages"), counting=_COUNTING)
 """Of any model."""
 
-CLAUDE_CONVERSE = Dialect(NAME, partial(_write, is_claude=True), turns=("system", "messages"))
+CLAUDE_CONVERSE = Dialect(NAME, partial(_write, is_claude=True), turns=("system", "messages"), counting=_COUNTING)
 """Of Anthropic's models."""

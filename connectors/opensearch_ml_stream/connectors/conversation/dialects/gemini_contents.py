@@ -20,6 +20,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.conversation.conversation import (
     Call,
     Conversation,
+    JSONObject,
     Media,
     Part,
     Reasoning,
@@ -28,7 +29,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Tool,
     Turn,
 )
-from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
+from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse, TokenCounting
 from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names, refuse_part
 from opensearch_ml_stream.connectors.conversation.dialects.functions import refuse_one_at_a_time
 from opensearch_ml_stream.connectors.conversation.dialects.written_options import (
@@ -234,6 +235,17 @@ def _resolution(conversation: Conversation, refuse: Refuse) -> _Member:
     return {"mediaResolution": _RESOLUTIONS[details.pop()]}
 
 
+_WITHOUT_STREAM = ":generateContent"
+
+
+def _counted(body: JSONObject, path: str) -> JSONObject:
+    """Return what is counted: Vertex AI takes the request itself, Gemini's API within an object and with its model."""
+    if "/publishers/" in path:
+        return {name: body[name] for name in ("contents", "systemInstruction", "tools") if name in body}
+    model = path.rpartition("/")[2].removesuffix(_WITHOUT_STREAM)
+    return {"generateContentRequest": {"model": f"models/{model}", **body}}
+
+
 GEMINI = Dialect(
     name="gemini",
     write=_write,
@@ -244,4 +256,5 @@ GEMINI = Dialect(
         "generationConfig.thinkingConfig.thinkingBudget": ("generationConfig.thinkingConfig.thinkingLevel",),
         "generationConfig.responseJsonSchema": ("generationConfig.responseSchema",),
     },
+    counting=TokenCounting(_WITHOUT_STREAM, ":countTokens", _counted, "totalTokens", frozenset({400, 403})),
 )

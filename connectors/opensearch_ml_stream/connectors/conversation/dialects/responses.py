@@ -21,7 +21,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
     Turn,
 )
-from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_RESPONSES, Dialect, Refuse
+from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_RESPONSES, Dialect, Refuse, TokenCounting
 from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import (
     answer_schema,
     audio_format,
@@ -203,5 +203,22 @@ def _write_reasoning(reasoning: Reasoning) -> _JSON:
     return {"type": "reasoning", "summary": summary, "encrypted_content": reasoning.encrypted}
 
 
-DIALECT = Dialect(OPENAI_RESPONSES, _write, turns=("instructions", "input"), as_sent=lambda wants_usage: choose_all)
+# What is counted: https://platform.openai.com/docs/api-reference/responses/input-tokens takes no more.
+_COUNTED = frozenset({
+    "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation",
+    "personality",
+})  # fmt: skip
+
+
+def _counted(body: JSONObject, path: str) -> JSONObject:
+    return {name: body[name] for name in body if name in _COUNTED}
+
+
+DIALECT = Dialect(
+    OPENAI_RESPONSES,
+    _write,
+    turns=("instructions", "input"),
+    as_sent=lambda wants_usage: choose_all,
+    counting=TokenCounting("/responses", "/responses/input_tokens", _counted),
+)
 """Of OpenAI, and of servers that offer the same."""

@@ -7,6 +7,7 @@ from opensearch_ml_stream.extensions.openai_api.paths import (
     CHAT_PATH,
     COMPLETIONS_PATH,
     EMBEDDINGS_PATH,
+    INPUT_TOKENS_PATH,
     RESPONSES_PATH,
 )
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
@@ -33,6 +34,9 @@ OPERATIONS: Mapping[str, Mapping[str, OperationDescription]] = {
     },
     RESPONSES_PATH: {
         "POST": _post("Answer a conversation, as OpenAI's Responses API does.", (), _TYPES, input=_INPUT, stream=_FLAG)
+    },
+    INPUT_TOKENS_PATH: {
+        "POST": _post("Count the input tokens of a response.", (), ("application/json",), input=_INPUT)
     },
     EMBEDDINGS_PATH: {
         "POST": _post("Make embeddings, as OpenAI does.", ("input",), ("application/json",), input=_TEXTS)

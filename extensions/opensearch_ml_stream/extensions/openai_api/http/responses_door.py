@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.conversation.conversation import Conversation, JSONObject
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_RESPONSES, ClientRequest
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.connectors.wire_format import WireFormat
@@ -22,6 +23,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.responses_response impo
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.routes.response_ids import new_id
+from opensearch_ml_stream.rest_handlers.routes.token_count_endpoint import CountRequest
 
 _NEEDS_A_STORE: Mapping[str, str] = {
     "store": "be true: responses are not stored here",
@@ -60,14 +62,35 @@ class ResponsesDoor:
 
     def read(self, body: dict[str, Any]) -> AskedResponse:
         """Return what a body asks for. InvalidRequest for what only a store could do."""
-        for name, why in _NEEDS_A_STORE.items():
-            if body.get(name):
-                raise InvalidRequest(f"{name} cannot {why}")
+        _refuse_a_store(body)
         members = Members(body)
         model, is_stream = members.need("model", str), members.take("stream", bool) or False
         sent = {name: value for name, value in body.items() if name not in ("model", "stream")}
         request = ClientRequest(OPENAI_RESPONSES, {**sent, "store": False}, read_responses_request)
         return AskedResponse(model, is_stream, request, self.clock() // 1000)
+
+
+INPUT_TOKENS: Mapping[str, Any] = {"object": "response.input_tokens"}
+"""What a count of a response's input tokens says beside the number."""
+
+
+def read_counted_response(body: dict[str, Any]) -> CountRequest:
+    """Return the model, and what of a response is to be counted. InvalidRequest for what only a store has."""
+    _refuse_a_store(body)
+    model = Members(body).need("model", str)
+    sent = {name: value for name, value in body.items() if name != "model"}
+    return model, ClientRequest(OPENAI_RESPONSES, sent, _read_counted)
+
+
+def _read_counted(body: JSONObject) -> Conversation:
+    """Return the conversation of a body, which may be without input."""
+    return read_responses_request({**body, "input": []} if body.get("input") is None else body)
+
+
+def _refuse_a_store(body: JSONObject) -> None:
+    for name, why in _NEEDS_A_STORE.items():
+        if body.get(name):
+            raise InvalidRequest(f"{name} cannot {why}")
 
 
 def stored_response_routes(gate: Gate) -> list[Route]:

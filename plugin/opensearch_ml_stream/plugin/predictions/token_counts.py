@@ -1,4 +1,4 @@
-"""How many input tokens a message would have: counted by the model's provider if it can, else estimated."""
+"""How many input tokens a conversation would have: counted by the model's provider if it can, else estimated."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -6,22 +6,18 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, ClientRequest
+from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, TokenCounting
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.spending.token_spending import estimate_request_tokens
 from opensearch_ml_stream.connectors.syntax import provider_json
-from opensearch_ml_stream.extensions.anthropic_api.paths import COUNT_TOKENS_PATH, MESSAGES_PATH
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.registry.models_by_name import ModelsByName
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
-_HAS_NO_COUNT = (404, 405, 501)  # statuses of servers that speak the dialect, and do not count
-# What a connector's template may add, and Anthropic does not take where it only counts.
-_OF_THE_ANSWER = frozenset({
-    "max_tokens", "metadata", "service_tier", "stop_sequences", "stream", "temperature", "top_k", "top_p",
-})  # fmt: skip
+_HAS_NO_COUNT = frozenset({404, 405, 501})  # statuses of servers that speak the dialect, and do not count
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,7 @@ class TokenCount:
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """Counts the tokens of requests; fits `count_tokens.Counts`."""
+    """Counts the tokens of requests; fits `token_count_endpoint.Counts`."""
 
     names: ModelsByName
     models: ModelCache
@@ -48,40 +44,48 @@ class TokenCounts:
         for what would call the provider beyond a rate limit or a budget.
         """
         model = await self.models.get(caller, await self.names.model_id(caller, name))
-        if model.dialect is None or model.dialect.name != ANTHROPIC or model.guardrails.input is not None:
+        counting = None if model.dialect is None else model.dialect.counting
+        if counting is None or model.guardrails.input is not None:
             return _estimate(request)
-        rendered = model.render_conversation(request)
-        url = urlsplit(rendered.url)
-        if url.path != MESSAGES_PATH:  # on other platforms, it is another call, or none
+        counted = _counted(model.render_conversation(request), counting)
+        if counted is None:
             return _estimate(request)
         self.calls.apply_rate_limits(model, caller)
         await self.calls.budgets.check(model.model_id, model.settings, caller.name)
-        counting = _counting(replace(rendered, url=url._replace(path=COUNT_TOKENS_PATH).geturl()))
         try:
-            return TokenCount(_read(await self.calls.fetch(model, counting)), is_estimated=False)
+            body = await self.calls.fetch(model, counted)
         except UpstreamError as error:
-            if error.provider_status not in _HAS_NO_COUNT:
+            if error.provider_status not in _HAS_NO_COUNT | counting.not_counted:
                 raise
             return _estimate(request)
+        return TokenCount(_read(body, counting.member), is_estimated=False)
 
 
 def _estimate(request: ClientRequest) -> TokenCount:
     """Return an estimate by the size of the request, as budgets make it. InvalidRequest for one that is wrong."""
     _ = request.conversation
-    return TokenCount(estimate_request_tokens(orjson.dumps(request.body)), is_estimated=True)
+    return TokenCount(estimate_request_tokens(to_json(request.body)), is_estimated=True)
 
 
-def _counting(request: ProviderRequest) -> ProviderRequest:
-    """Return the request without what says how the answer is to be."""
-    body: dict[str, Any] = orjson.loads(request.body)
-    return replace(request, body=orjson.dumps({name: body[name] for name in body if name not in _OF_THE_ANSWER}))
-
-
-def _read(body: bytes) -> int:
+def _counted(request: ProviderRequest, counting: TokenCounting) -> ProviderRequest | None:
+    """Return the request of a count; None on other platforms, where it is another call, or none."""
+    url = urlsplit(request.url)
     try:
-        count = provider_json.loads(body)["input_tokens"]
+        body = orjson.loads(request.body)
+    except ValueError:  # what a template makes of a text
+        return None
+    if not url.path.endswith(counting.path) or not isinstance(body, dict):
+        return None
+    counting_url = url._replace(path=url.path.removesuffix(counting.path) + counting.counting_path)
+    return replace(request, url=counting_url.geturl(), body=to_json(counting.body(body, url.path)))
+
+
+def _read(body: bytes, member: str) -> int:
+    count: Any
+    try:
+        count = provider_json.loads(body)[member]
     except (ValueError, KeyError, TypeError):
         count = None
     if not isinstance(count, int):
-        raise UpstreamError("The provider's count of tokens has no input_tokens")
+        raise UpstreamError(f"The provider's count of tokens has no {member}")
     return count

@@ -1,1 +1,0 @@
-"""What the Messages API needs of the world beside conversations."""
