@@ -25,21 +25,40 @@ No reason ever holds a credential or a prompt. A failing provider is never a 502
 those, and the caller would pay for the same prompt again.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 MAX_REASON_CHARS = 16_384  # a reason may name what the caller wrote, which may be a whole body
+
+CONTEXT_LENGTH_EXCEEDED = "context_length_exceeded"
+"""The code of every error for a conversation that is too long for its model, however its provider says that."""
+
+
+class ProviderWords(NamedTuple):
+    """What a provider's error says beside its message, None for what it does not: by it programs tell errors apart.
+
+    `param` is the member of the request that is wrong.
+    """
+
+    code: str | None = None
+    type: str | None = None
+    param: str | None = None
+
+
+_NO_WORDS = ProviderWords()
 
 
 class MLStreamError(Exception):
     """An error with the response that the caller gets.
 
     `reason` is the message, `type` OpenSearch's snake-case exception name, `retry_after` the value of the header
-    `Retry-After`, `provider_status` the HTTP status of the provider's response, if there was one.
+    `Retry-After`, `provider_status` the HTTP status of the provider's response, if there was one, `provider` what else
+    the provider's error says.
     """
 
     status = 500
     type = "status_exception"
+    provider = _NO_WORDS
 
     def __init__(
         self,
@@ -61,10 +80,18 @@ class MLStreamError(Exception):
     def body(self) -> dict[str, Any]:
         """Return OpenSearch's error body: `{"error": {"root_cause": [...], "type", "reason"}, "status"}`."""
         cause: dict[str, Any] = {"type": self.type, "reason": self.reason}
-        error: dict[str, Any] = {"root_cause": [cause], **cause}
-        if self.provider_status is not None:
-            error["provider_status"] = self.provider_status
-        return {"error": error, "status": self.status}
+        return {"error": {"root_cause": [cause], **cause, **self.provider_fields()}, "status": self.status}
+
+    def provider_fields(self) -> dict[str, int | str]:
+        """Return what is known of the provider's error beside its message: status, code, type and param."""
+        code, type, param = self.provider
+        fields = {
+            "provider_status": self.provider_status,
+            "provider_code": code,
+            "provider_type": type,
+            "provider_param": param,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 class InvalidRequest(MLStreamError):
@@ -193,7 +220,10 @@ class Unavailable(MLStreamError):
 
 
 class UpstreamError(MLStreamError):
-    """The provider failed. The status is 400 for its 400 and 422, 429 for its 429, and 424 for anything else."""
+    """The provider failed. The status is 400 for its 400 and 422, 429 for its 429, and 424 for anything else.
+
+    A conversation that is too long is the caller's to mend, 400 whatever the provider's status is.
+    """
 
     status = 424
 
@@ -204,9 +234,21 @@ class UpstreamError(MLStreamError):
         type: str | None = None,
         retry_after: str | None = None,
         provider_status: int | None = None,
+        provider: ProviderWords = _NO_WORDS,
     ) -> None:
         super().__init__(reason, type=type, retry_after=retry_after, provider_status=provider_status)
-        self.status = _status_for_caller(provider_status)
+        self.provider = provider
+        self.status = 400 if provider.code == CONTEXT_LENGTH_EXCEEDED else _status_for_caller(provider_status)
+
+    def redacted(self, redact: Callable[[str], str]) -> Self:
+        """Return this error with what the provider wrote in it as `redact` returns it."""
+        return type(self)(
+            redact(self.reason),
+            type=self.type,
+            retry_after=self.retry_after and _unless_changed(self.retry_after, redact),
+            provider_status=self.provider_status,
+            provider=ProviderWords(*[word and redact(word) for word in self.provider]),
+        )
 
 
 class StreamTruncated(UpstreamError):
@@ -223,3 +265,7 @@ def _status_for_caller(provider_status: int | None) -> int:
     if provider_status in (400, 422):
         return 400
     return 429 if provider_status == 429 else 424
+
+
+def _unless_changed(text: str, redact: Callable[[str], str]) -> str | None:
+    return text if redact(text) == text else None

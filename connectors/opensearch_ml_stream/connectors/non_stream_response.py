@@ -6,11 +6,12 @@ Servers that do not know `stream` send one JSON object; some gateways send their
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.providers.openai_chat import read_error
+from opensearch_ml_stream.connectors.provider_errors import error_in, error_without_result
 from opensearch_ml_stream.connectors.syntax import provider_json
 
 MAX_NON_STREAM_BYTES = 64 * 1024  # of a body without chunks; more of it is not needed
 
+_AWS_JSON = "application/x-amz-json"
 _NON_STREAM_TYPES = ("application/json", "text/html", "application/xml", "text/xml")
 
 
@@ -24,7 +25,7 @@ def non_stream_response(body: bytes, content_type: str) -> UpstreamError | None:
         value: Any = provider_json.loads(body)
     except ValueError:
         value = None
-    error = error_in(value[0] if isinstance(value, list) and len(value) == 1 else value)
+    error = error_in(value) or _named_error(value)
     if error is not None:
         return error
     media_type = _media_type(content_type)
@@ -38,15 +39,15 @@ def non_stream_response(body: bytes, content_type: str) -> UpstreamError | None:
 
 def is_json(content_type: str) -> bool:
     """Return whether a content type is JSON's, so that the body may be one whole response."""
-    return _media_type(content_type) == "application/json"
+    media_type = _media_type(content_type)
+    return media_type == "application/json" or media_type.endswith("+json") or media_type.startswith(_AWS_JSON)
 
 
 def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def error_in(value: object) -> UpstreamError | None:
-    """Return the error that a whole response says under status 200; its text is not redacted."""
-    if not isinstance(value, dict) or not (value.get("error") or value.get("object") == "error"):
-        return None
-    return read_error(value)
+def _named_error(value: object) -> UpstreamError | None:
+    """Return the error of an object that has a code or a status of one; a message alone may be a private answer."""
+    error = error_without_result(value)
+    return error if error is not None and (error.provider.code or error.provider_status) else None

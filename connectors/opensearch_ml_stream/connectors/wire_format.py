@@ -155,9 +155,7 @@ class _SSE(_PredictFormat):
 
 def sse_error(error: MLStreamError) -> bytes:
     """Encode an error as an event, its reason a string under `error`, where clients of ML Commons and of V2 read it."""
-    body: dict[str, Any] = {"error": error.reason, "type": error.type, "status": error.status}
-    if error.provider_status is not None:
-        body["provider_status"] = error.provider_status
+    body = {"error": error.reason, "type": error.type, "status": error.status, **error.provider_fields()}
     return b"data: " + orjson.dumps(body) + b"\n\n"
 
 

@@ -180,12 +180,14 @@ def test_an_exception_frame_is_an_error_after_the_events_before_it(
         assert framing.error is not None
         assert (framing.error.provider_status, framing.error.status) == (provider_status, status)
         assert framing.error.reason == "Error from remote service: too much"
+        assert framing.error.provider.code == (name or None)
         throttled = name.lower() == "throttlingexception"
         assert framing.error.type == ("remote_connector_throttling_exception" if throttled else "status_exception")
 
 
-def test_an_exception_without_a_name_and_a_message_has_none_of_them() -> None:
-    assert error_of(frame({":message-type": "exception"}, b"{}")).reason == "Error from remote service: "
+def test_an_exception_without_a_name_and_a_message_says_so() -> None:
+    error = error_of(frame({":message-type": "exception"}, b"{}"))
+    assert error.reason == "Error from remote service: it gives no reason"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_the_message_of_an_exception_is_its_reason_and_its_name_where_it_has_non
     [
         ({":error-code": "InternalFailure", ":error-message": "it broke"}, "it broke"),
         ({":error-code": "InternalFailure"}, "InternalFailure"),
-        ({}, ""),
+        ({}, "it gives no reason"),
     ],
 )
 def test_an_error_frame_is_an_error_with_its_message(headers: dict[str, str], message: str) -> None:

@@ -50,17 +50,3 @@ def test_a_mapping_is_an_object_or_empty(value: object) -> None:
 )
 def test_arguments_are_json_text_however_they_are_written(value: object, expected: str) -> None:
     assert event_fields.arguments(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [(400, 400), (599, 599), (399, None), (600, None), ("400", None), (None, None), (200, None)],
-)
-def test_the_status_of_a_providers_error_counts_if_it_is_one_of_an_error(status: object, expected: int | None) -> None:
-    assert event_fields.remote_error("x", status).provider_status == expected
-
-
-def test_the_message_of_a_providers_error_is_its_reason() -> None:
-    assert event_fields.remote_error("full").reason == "Error from remote service: full"
-    assert event_fields.remote_error({"a": 1}).reason == 'Error from remote service: {"a":1}'
-    assert event_fields.remote_error(None).reason == "Error from remote service: null"

@@ -64,8 +64,10 @@ def test_an_empty_completion_is_no_chunk() -> None:
 # Streams whose dialect is recognised by their first event
 
 
-def test_a_stream_that_is_done_at_once_is_an_empty_response() -> None:
-    assert decode(TGI, sse("[DONE]")) == ([], Ending())
+@pytest.mark.parametrize("preset", [TGI, "text/cumulative", "openai/v1/completions"])
+def test_a_stream_that_is_done_at_once_has_no_answer(preset: str) -> None:
+    error = error_of(preset, sse("[DONE]"))
+    assert (error.reason.partition(":")[0], error.status) == ("The provider ended the stream without an answer", 424)
 
 
 @pytest.mark.parametrize("error", [{"error": "no model"}, {"error": {"message": "no model"}, "status": 400}])

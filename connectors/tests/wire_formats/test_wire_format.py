@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, Usage
-from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, UpstreamError
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, ProviderWords, UpstreamError
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 
@@ -204,6 +204,13 @@ def test_an_error_is_valid_json_whatever_it_says(wire: WireFormat, reason: str) 
 def test_an_error_has_the_providers_status_only_where_the_provider_responded() -> None:
     assert "provider_status" not in objects(SSE.error(UpstreamError("down")), SSE)[0]
     assert "provider_status" not in objects(NDJSON.error(UpstreamError("down")), NDJSON)[0]["error"]
+
+
+def test_an_error_has_the_words_by_which_its_provider_names_it() -> None:
+    error = UpstreamError("long", provider_status=400, provider=ProviderWords("c", "t", "p"))
+    fields = {"provider_status": 400, "provider_code": "c", "provider_type": "t", "provider_param": "p"}
+    assert objects(SSE.error(error), SSE)[0].items() >= fields.items()
+    assert objects(NDJSON.error(error), NDJSON)[0]["error"].items() >= fields.items()
 
 
 @BOTH

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from opensearch_ml_stream.connectors.errors import (
+    CONTEXT_LENGTH_EXCEEDED,
     BodyTooLarge,
     Conflict,
     Forbidden,
@@ -13,6 +14,7 @@ from opensearch_ml_stream.connectors.errors import (
     InvalidRequest,
     MLStreamError,
     NotFound,
+    ProviderWords,
     RequestTimeout,
     Throttled,
     Unauthorized,
@@ -57,6 +59,27 @@ def test_an_error_has_anthropics_type(error: MLStreamError, type: str) -> None:
 def test_the_status_of_a_provider_is_said_where_there_is_one() -> None:
     assert json.loads(error_body(UpstreamError("x", provider_status=529)))["error"]["provider_status"] == 529
     assert "provider_status" not in json.loads(error_body(UpstreamError("x")))["error"]
+
+
+def test_what_else_a_provider_says_stands_beside_its_status() -> None:
+    words = ProviderWords("ThrottlingException", "t", "p")
+    said = json.loads(error_body(UpstreamError("x", provider_status=429, provider=words)))["error"]
+    assert (said["provider_code"], said["provider_type"], said["provider_param"]) == words
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("Input is too long", "prompt is too long: Input is too long"),
+        ("Prompt is too long: 9 tokens", "Prompt is too long: 9 tokens"),
+    ],
+)
+def test_a_conversation_that_is_too_long_is_told_in_the_words_by_which_clients_shorten_theirs(
+    reason: str, message: str
+) -> None:
+    error = UpstreamError(reason, provider_status=500, provider=ProviderWords(CONTEXT_LENGTH_EXCEEDED))
+    said = json.loads(error_body(error))["error"]
+    assert (error.status, said["type"], said["message"]) == (400, "invalid_request_error", message)
 
 
 def test_a_thread_is_refused_so_that_the_sdk_sends_whole_conversations() -> None:

@@ -27,8 +27,12 @@ class SidecarError(Exception):
             response came.
         type: OpenSearch's name of the error in snake case, e.g. `budget_exceeded_exception`; empty if there is none.
         provider_status: The HTTP status of the provider, if it is known.
+        provider_code: The code of the provider's error, if it has one; `context_length_exceeded` for every conversation
+            that is too long for its model.
         retry_after: Seconds to wait before another try, if the server says so.
     """
+
+    provider_code: str | None = None
 
     def __init__(
         self,
@@ -107,12 +111,14 @@ def server_error(body: Mapping[str, Any], status: int, retry_after: float | None
     kind: type[SidecarError] = RequestRefused
     if members.get("type") == "stream_truncated_exception":
         kind = StreamTruncated
-    elif status == 424 or provider_status is not None:
+    elif status == 424 or provider_status is not None or members.get("provider_code") is not None:
         kind = ProviderFailed
-    return kind(
+    failed = kind(
         str(members.get("reason") or members.get("type")),
         status=status,
         type=str(members.get("type") or ""),
         provider_status=provider_status,
         retry_after=retry_after,
     )
+    failed.provider_code = members.get("provider_code")
+    return failed

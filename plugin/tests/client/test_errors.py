@@ -30,6 +30,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
         (UpstreamError("no"), ProviderFailed),
         (UpstreamError("no", provider_status=400), ProviderFailed),
         (UpstreamError("no", provider_status=429), ProviderFailed),
+        (UpstreamError("no", provider=sent_errors.ProviderWords("context_length_exceeded")), ProviderFailed),
         (sent_errors.StreamTruncated("no"), StreamTruncated),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
@@ -40,6 +41,7 @@ def test_an_error_of_the_server_has_its_kind_reason_and_statuses(
     error = error_response(sent.status, orjson.dumps(sent.body()), None)
     assert type(error) is kind
     assert (error.reason, error.status, error.provider_status) == (sent.reason, sent.status, sent.provider_status)
+    assert error.provider_code == sent.provider.code
     assert error.type == ("" if sent.status == 406 else sent.type)
     assert str(error) == f"{sent.reason} (status {sent.status})"
 

@@ -11,7 +11,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Thr
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, OUTPUT_TRIGGERED
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
-from tests.predictions.prediction_setup import Setup, connector_body, prediction_setup
+from tests.predictions.prediction_setup import SECRET, Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response, openai_stream
 
 BY_PATTERN = r"^{} by regex\[0\]$"
@@ -59,6 +59,32 @@ async def test_a_prediction_is_one_call_and_is_counted(setup: Setup) -> None:
     assert await predicted(setup) == {"said": "hi"}
     assert setup.provider.bodies == [{"input": "hi"}]
     assert predictions(setup, "200") == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "status"),
+    [
+        ({"error": {"message": f"no {SECRET}", "code": "rate_limit_exceeded"}}, "no ***", 429),
+        ({"error": "out of memory"}, "out of memory", 424),
+        ({"Output": {"__type": "a#UnknownOperationException"}, "Version": "1.0"}, "UnknownOperationException", 424),
+    ],
+)
+async def test_a_body_that_is_an_error_under_a_good_status_is_one(
+    tmp_path: Path, body: dict[str, Any], reason: str, status: int
+) -> None:
+    async with prediction_setup(tmp_path, ScriptedProvider(lambda request: json_response(body))) as setup:
+        await setup.add_model(connector_body())
+        for predict in (setup.predictor.predict, setup.predictor.predict_encoded):
+            with pytest.raises(UpstreamError) as raised:
+                await predict(ANYONE, "m", b'{"parameters": {"inputs": "hi"}}')
+            assert (raised.value.reason, raised.value.status) == (f"Error from remote service: {reason}", status)
+
+
+@pytest.mark.parametrize("body", [{"error": None, "score": 1}, {"error": 0.5}, {"message": "hi"}, {"detail": "long"}])
+async def test_a_result_may_have_members_that_errors_have(tmp_path: Path, body: dict[str, Any]) -> None:
+    async with prediction_setup(tmp_path, ScriptedProvider(lambda request: json_response(body))) as setup:
+        await setup.add_model(connector_body())
+        assert await predicted(setup) == body
 
 
 async def test_an_encoded_prediction_is_the_same_as_compact_json(setup: Setup) -> None:

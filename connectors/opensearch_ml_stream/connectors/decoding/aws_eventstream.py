@@ -13,6 +13,7 @@ from zlib import crc32
 from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, too_large, truncated
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.syntax import provider_json
 
 MAX_HEADERS_BYTES = 128 * 1024
@@ -23,22 +24,6 @@ _FIXED_BYTES = _PRELUDE.size + _CRC.size
 _STRING = 7
 # Size of a header value in bytes by its type; None where a u16 before the value holds it.
 _VALUE_BYTES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 6: None, _STRING: None, 8: 8, 9: 16}
-
-# The HTTP status of each exception, from the API models of the Bedrock and SageMaker runtimes.
-_STATUS = {
-    "accessDeniedException": 403,
-    "internalServerException": 500,
-    "internalStreamFailure": 500,
-    "modelNotReadyException": 429,
-    "modelStreamError": 424,
-    "modelStreamErrorException": 424,
-    "modelTimeoutException": 408,
-    "resourceNotFoundException": 404,
-    "serviceQuotaExceededException": 400,
-    "serviceUnavailableException": 503,
-    "throttlingException": 429,
-    "validationException": 400,
-}
 
 
 class AWSEventStreamFraming:
@@ -110,7 +95,7 @@ def _read_frame(frame: bytes, headers_bytes: int) -> Event:
         raise _exception(headers.get(":exception-type", ""), payload)
     if kind == "error":
         name = headers.get(":error-code", "")
-        raise _error(name, headers.get(":error-message", name))
+        raise _error(name, headers.get(":error-message"))
     return Event(headers.get(":event-type", ""), payload)
 
 
@@ -142,13 +127,13 @@ def _exception(name: str, payload: bytes) -> UpstreamError:
         body: Any = provider_json.loads(payload)
     except ValueError:
         body = None
-    fields = body if isinstance(body, dict) else {}
-    message = fields.get("message") or fields.get("Message") or fields.get("originalMessage")
-    return _error(name, message if isinstance(message, str) else name)
+    return _error(name, body if isinstance(body, dict) else None)
 
 
-def _error(name: str, message: str) -> UpstreamError:
-    exception = name[:1].lower() + name[1:]
-    type = "remote_connector_throttling_exception" if exception == "throttlingException" else None
-    status = _STATUS.get(exception, 500)
-    return UpstreamError(f"Error from remote service: {message}", type=type, provider_status=status)
+def _error(name: str, said: object) -> UpstreamError:
+    """Return the error of an exception's name and what it says: an object, or the message. AWS's own fault is 500."""
+    error = read_error(said or name, name)
+    error.provider_status = error.provider_status or 500
+    if error.provider_status == 429 and name.lower() == "throttlingexception":
+        error.type = "remote_connector_throttling_exception"
+    return error

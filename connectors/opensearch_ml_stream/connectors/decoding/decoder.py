@@ -14,9 +14,9 @@ depend on how the bytes were cut.
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
-from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import (
     FINISHING,
     MAX_EVENT_VALUES,
@@ -32,7 +32,11 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls
 from opensearch_ml_stream.connectors.decoding.surrogates import SplitPairs
 from opensearch_ml_stream.connectors.errors import UnreadableEvent, UpstreamError
 from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.connectors.provider_errors import error_without_result, read_error
 from opensearch_ml_stream.connectors.syntax import provider_json
+
+ERROR = "error"
+"""The name of an event that is an error, whatever its data are, in any provider's stream."""
 
 # What a provider raises for an event of the wrong shape (see contract.EventReader.read).
 _MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
@@ -136,7 +140,10 @@ class Decoder:
             chunks_before, data = len(chunks), event.data
             try:
                 large = len(data) > MAX_EVENT_VALUES and has_too_many_values(data)
-                outcome = too_complex() if large else read(event, chunks)
+                if large:
+                    outcome = too_complex()
+                else:
+                    outcome = read(event, chunks) if event.name != ERROR else self._read_error(event)
             except _MALFORMED:
                 outcome = self._unreadable(event)
             if event.data is not data or self._pairs is not None:
@@ -165,7 +172,7 @@ class Decoder:
 
     def _unreadable(self, event: Event) -> Outcome | Finishing | None:
         """Return the error for an event that may hold a part of the response; none once it is known to be complete."""
-        if (error := _error_in(event)) is not None:
+        if (error := error_without_result(_json_or_text(event))) is not None:
             return error
         if self.is_ending:
             return FINISHING
@@ -175,6 +182,14 @@ class Decoder:
             return truncated("the end of an event")
         return UnreadableEvent("The provider sent an event that is not of the form its connector announces")
 
+    def _read_error(self, event: Event) -> UpstreamError:
+        """Return the error that an event is by its name: as its provider writes errors, else in whatever form."""
+        try:
+            outcome = self._reader.read(event, [])
+        except _MALFORMED:
+            outcome = None
+        return outcome if isinstance(outcome, UpstreamError) else read_error(_json_or_text(event))
+
     def _join_halves(self, data: bytes, chunks: list[Chunk], start: int) -> None:
         """Join halves of characters in an event's chunks, those from `start` on; `data` is what was no JSON."""
         if self._pairs is None:
@@ -182,10 +197,8 @@ class Decoder:
         self._pairs.join(data, chunks, start)
 
 
-def _error_in(event: Event) -> UpstreamError | None:
-    """Return the error that an event says in a form of its own: in a member `error`, or under that name."""
+def _json_or_text(event: Event) -> Any:
     try:
-        error = event_fields.mapping(event.payload).get("error")
+        return event.payload
     except ValueError:
-        error = event.data.decode("utf-8", "replace") if event.name == "error" else None
-    return event_fields.remote_error(event_fields.mapping(error).get("message", error)) if error else None
+        return event.data.decode("utf-8", "replace")

@@ -8,8 +8,6 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.errors import UpstreamError
-
 MAX_COUNT = 2**53 - 1  # the largest integer that every JSON parser reads exactly (RFC 8259, section 6)
 MAX_NAME_CHARS = 1_000
 MAX_ELEMENTS = 2_000  # of a list of parts or tool calls in one event
@@ -79,17 +77,3 @@ def arguments(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else orjson.dumps(value).decode()
-
-
-def remote_error(message: object, status: object = None) -> UpstreamError:
-    """Return the error that a provider reports in its stream; `status` counts only if it is an HTTP error status."""
-    code = status if isinstance(status, int) and 400 <= status < 600 else None
-    reason = message if isinstance(message, str) else _json(message)
-    return UpstreamError(f"Error from remote service: {reason}", provider_status=code)
-
-
-def _json(value: object) -> str:
-    try:
-        return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:
-        return "(nested too deeply to be shown)"

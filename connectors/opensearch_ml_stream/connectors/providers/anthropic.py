@@ -13,22 +13,11 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
-from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
+from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
-# The HTTP status of each error type: https://docs.anthropic.com/en/api/errors.
-_ERROR_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "overloaded_error": 529,
-}
 _USAGE_FIELDS = (
     "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "thinking_tokens",
 )  # fmt: skip
@@ -66,7 +55,7 @@ class Anthropic:
         elif kind == "message_stop":
             return self._ending()
         elif kind == "error":
-            return _read_error(payload)
+            return read_error(payload)
         return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:
@@ -154,11 +143,6 @@ class Anthropic:
             reasoning_tokens=counts.get("thinking_tokens"),
             cache_write_tokens=written,
         )
-
-
-def _read_error(payload: dict[str, Any]) -> UpstreamError:
-    error = event_fields.mapping(payload.get("error"))
-    return event_fields.remote_error(error.get("message"), _ERROR_STATUS.get(str(error.get("type"))))
 
 
 ANTHROPIC = StreamSpec(

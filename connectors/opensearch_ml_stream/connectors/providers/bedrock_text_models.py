@@ -13,6 +13,7 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.connectors.provider_errors import error_without_result, read_error
 
 GUARDRAIL_ACTION, INTERVENED = "amazon-bedrock-guardrailAction", "INTERVENED"  # Bedrock's, in an event of any model
 
@@ -42,6 +43,9 @@ class BedrockTextModel:
         """Append the event's text; `error` ends the stream."""
         payload: Any = event.payload
         names = self._names
+        has_text = names.text in payload or "outputs" in payload
+        if not has_text and (error := error_without_result(payload)) is not None:
+            return error
         text_object = payload if names.text_object is None else names.text_object(payload)
         if text := event_fields.text(text_object.get(names.text)):
             chunks.append(Chunk(text))
@@ -50,7 +54,7 @@ class BedrockTextModel:
             self._finish = self._finish or INTERVENED
         self._read_usage(payload)
         if payload.get("error"):
-            return event_fields.remote_error(payload["error"])
+            return read_error(payload)
         return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:

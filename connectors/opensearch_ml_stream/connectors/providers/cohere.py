@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
+from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
@@ -44,7 +45,7 @@ class CohereV2:
             chunks.append(Chunk(tool_calls=(ToolCall(self._without_arguments, arguments="{}"),)))
             self._without_arguments = None
         elif kind == "error":
-            return event_fields.remote_error(payload.get("message", payload.get("error")))
+            return read_error(payload)
         return None
 
     def end_of_input(self) -> Outcome:
@@ -91,7 +92,7 @@ class CohereV1:
             )
             chunks.append(Chunk(tool_calls=tuple(calls)))
         elif kind is None:
-            return event_fields.remote_error(payload["message"])
+            return read_error(payload)
         return None
 
     def end_of_input(self) -> Outcome:
@@ -113,7 +114,7 @@ class CohereV1:
 def _end_v2(delta: dict[str, Any]) -> Outcome:
     native = event_fields.name(delta.get("finish_reason"))
     if delta.get("error") or native == "ERROR":
-        return event_fields.remote_error(delta.get("error") or "finish_reason ERROR")
+        return read_error(delta.get("error") or "finish_reason ERROR")
     return Ending(finish_reason(native), native, _usage(event_fields.mapping(delta.get("usage"))))
 
 
@@ -121,7 +122,7 @@ def _end_v1(payload: dict[str, Any]) -> Outcome:
     native = event_fields.name(payload.get("finish_reason"))
     response = event_fields.mapping(payload.get("response"))
     if native == "ERROR":
-        return event_fields.remote_error(payload.get("error") or response.get("error") or "finish_reason ERROR")
+        return read_error(payload.get("error") or response.get("error") or "finish_reason ERROR")
     return Ending(finish_reason(native), native, _usage(event_fields.mapping(response.get("meta"))))
 
 

@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.provider_errors import read_error, without_answer
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 _UNFINISHED = "\ufffd"
@@ -39,19 +40,21 @@ class CumulativeTextDiff:
 class CumulativeText:
     """Reads `text`, a string or a list with one string, of each event."""
 
-    __slots__ = ("_text",)
+    __slots__ = ("_has_read", "_text")
 
     def __init__(self) -> None:
+        self._has_read = False
         self._text = CumulativeTextDiff()
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append what is new in the text; `[DONE]` or `error` ends the stream."""
         if event.data.strip() == b"[DONE]":
-            return Ending()
+            return Ending() if self._has_read else without_answer()
         payload: Any = event.payload
         if payload.get("error"):
-            return event_fields.remote_error(payload["error"])
+            return read_error(payload)
         value = payload["text"]
+        self._has_read = True
         if new := self._text.new_text(event_fields.text(value[0] if isinstance(value, list) else value)):
             chunks.append(Chunk(new))
         return None

@@ -15,29 +15,12 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
-from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
-
-# The HTTP status of an error by how its code begins.
-_ERROR_STATUS = (
-    ("InvalidParameter", 400),
-    ("BadRequest", 400),
-    ("DataInspectionFailed", 400),
-    ("InvalidApiKey", 401),
-    ("AccessDenied", 403),
-    ("Model.AccessDenied", 403),
-    ("Arrearage", 403),
-    ("ModelNotFound", 404),
-    ("Throttling", 429),
-    ("LimitRequests", 429),
-    ("InternalError", 500),
-    ("SystemError", 500),
-    ("ModelUnavailable", 503),
-)
 
 
 class DashScope:
@@ -54,7 +37,7 @@ class DashScope:
         """Append the chunk of the event's message; an error ends the stream."""
         payload: Any = event.payload
         if payload.get("code"):
-            return _read_error(payload)
+            return read_error(payload)
         output = payload["output"]
         text_result = {"message": {"content": output.get("text")}, "finish_reason": output.get("finish_reason")}
         choice = output["choices"][0] if output.get("choices") else text_result
@@ -91,12 +74,6 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
         reasoning_tokens=event_fields.count(output_details.get("reasoning_tokens")),
         cache_write_tokens=event_fields.count(input_details.get("cache_creation_input_tokens")),
     )
-
-
-def _read_error(payload: dict[str, Any]) -> UpstreamError:
-    code = str(payload["code"])
-    status = next((status for begin, status in _ERROR_STATUS if code.startswith(begin)), None)
-    return event_fields.remote_error(f"{code}: {event_fields.text(payload.get('message'))}", status)
 
 
 DASHSCOPE = StreamSpec(

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.decoding.contract import EventReader, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.plain_text import PLAIN_TEXT
 from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.connectors.provider_errors import error_in, error_without_result, without_answer
 from opensearch_ml_stream.connectors.providers.anthropic import Anthropic
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BedrockConverse
 from opensearch_ml_stream.connectors.providers.bedrock_text_models import (
@@ -28,7 +29,7 @@ from opensearch_ml_stream.connectors.providers.gemini import Gemini
 from opensearch_ml_stream.connectors.providers.gemini_interactions import GeminiInteractions
 from opensearch_ml_stream.connectors.providers.ollama import Ollama
 from opensearch_ml_stream.connectors.providers.open_inference import OpenInference
-from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat, read_error
+from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat
 from opensearch_ml_stream.connectors.providers.openai_completions import OpenAICompletions
 from opensearch_ml_stream.connectors.providers.openai_responses import OpenAIResponses
 from opensearch_ml_stream.connectors.providers.plain_text_body import PlainTextBody
@@ -72,19 +73,26 @@ class DetectedDialect:
         """Append the event's chunks by its dialect; a first event that is `[DONE]` or an error ends the stream."""
         if self._reader is None:
             if event.data.strip() == b"[DONE]":
-                return Ending()
+                return without_answer()
             payload = None if event.name == PLAIN_TEXT else event.payload
-            if isinstance(payload, dict) and payload.keys() <= {"error", "message", "status"} and "error" in payload:
-                return read_error(payload)
+            if (error := error_in(payload)) is not None:
+                return error
             self._reader = PlainTextBody() if payload is None else self._choose(payload)
+            if self._reader is None:
+                if (error := error_without_result(payload)) is not None:
+                    return error
+                raise ValueError("an event of no known shape")
         return self._reader.read(event, chunks)
 
     def end_of_input(self) -> Outcome:
         """Return the outcome that the dialect gives, a truncation if no event came."""
         return truncated("its first event") if self._reader is None else self._reader.end_of_input()
 
-    def _choose(self, payload: Any) -> EventReader:
-        """Return a reader for the dialect of the first event. Raises as `EventReader.read` if it is not known."""
+    def _choose(self, payload: Any) -> EventReader | None:
+        """Return a reader for the dialect of the first event, None if it is not known.
+
+        Raises as `EventReader.read`.
+        """
         if "choices" in payload:
             has_text = any("text" in choice and "delta" not in choice for choice in payload["choices"])
             return OpenAICompletions() if has_text else OpenAIChat()
@@ -101,4 +109,4 @@ class DetectedDialect:
         for key, new_reader in _READER_BY_KEY:
             if key in payload:
                 return new_reader()
-        raise ValueError("an event of no known shape")
+        return None

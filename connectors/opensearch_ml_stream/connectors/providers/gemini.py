@@ -19,6 +19,7 @@ from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.provider_errors import error_without_result, read_error
 from opensearch_ml_stream.connectors.providers.gemini_partial_arguments import PartialArguments
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -39,7 +40,7 @@ class Gemini:
         """Append the chunk of candidate 0; an error or a blocked prompt ends the stream."""
         payload: Any = event.payload
         if payload.get("error"):
-            return _error(payload["error"])
+            return read_error(payload)
         candidates = payload.get("candidates")
         if candidates and not candidates[0].get("index"):
             candidate = candidates[0]
@@ -55,6 +56,8 @@ class Gemini:
         blocked = event_fields.mapping(payload.get("promptFeedback")).get("blockReason")
         if blocked and not candidates:
             return Ending("content_filter", event_fields.name(blocked), self._usage, self._model)
+        if not (candidates or usage) and (error := error_without_result(payload)) is not None:
+            return error
         return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:
@@ -115,11 +118,6 @@ def _usage(usage: dict[str, Any]) -> Usage:
         cached_tokens=counts.get("cachedContentTokenCount"),
         reasoning_tokens=thoughts,
     )
-
-
-def _error(error: Any) -> Outcome:
-    fields = event_fields.mapping(error)
-    return event_fields.remote_error(fields.get("message", error), fields.get("code"))
 
 
 _STREAM_URL = ((":generateContent", ":streamGenerateContent"),)

@@ -15,27 +15,14 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
-from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
+from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 MAX_OPEN_CALLS = 16  # whose arguments are kept: Google has one at a time
 
 _ENDS = ("interaction.completed", "interaction.complete", "interaction.failed")
-# The HTTP status that each `code` of an error stands for.
-_ERROR_STATUS = {
-    "invalid_request": 400,
-    "invalid_argument": 400,
-    "unauthenticated": 401,
-    "permission_denied": 403,
-    "not_found": 404,
-    "resource_exhausted": 429,
-    "too_many_requests": 429,
-    "internal": 500,
-    "unavailable": 503,
-    "gateway_timeout": 504,
-}
 
 
 class GeminiInteractions:
@@ -70,7 +57,7 @@ class GeminiInteractions:
         elif kind in ("interaction.created", "interaction.start"):
             self._read_interaction(payload["interaction"])
         elif kind == "error":
-            return _read_error(payload.get("error"))
+            return read_error(payload)
         return FINISHING if self._status is not None else None
 
     def end_of_input(self) -> Outcome:
@@ -151,13 +138,6 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
         cached_tokens=counts.get("total_cached_tokens"),
         reasoning_tokens=thoughts,
     )
-
-
-def _read_error(error: Any) -> UpstreamError:
-    fields = event_fields.mapping(error)
-    code = fields.get("code")
-    status = _ERROR_STATUS.get(code.lower()) if isinstance(code, str) else code
-    return event_fields.remote_error(fields.get("message", error), status)
 
 
 GEMINI_INTERACTIONS = StreamSpec(

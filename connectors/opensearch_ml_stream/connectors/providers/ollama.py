@@ -14,6 +14,7 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -30,7 +31,7 @@ class Ollama:
         """Append the line's chunk; `"done": true` or `error` ends the stream."""
         payload: Any = event.payload
         if payload.get("error"):
-            return event_fields.remote_error(payload["error"])
+            return read_error(payload)
         message = event_fields.mapping(payload.get("message"))
         text = event_fields.text(message.get("content")) or event_fields.text(payload.get("response"))
         thinking = event_fields.text(message.get("thinking")) or event_fields.text(payload.get("thinking"))

@@ -14,6 +14,7 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 _TEXT_TENSORS = ("content", "text_output", "output", "text")
@@ -32,7 +33,7 @@ class OpenInference:
         """Append the event's text; `error` ends the stream."""
         payload: Any = event.payload
         if payload.get("error"):
-            return event_fields.remote_error(payload["error"])
+            return read_error(payload)
         outputs = payload.get("outputs")
         text = _joined(payload["text_output"]) if outputs is None else _tensor_text(outputs)
         if text:

@@ -14,36 +14,24 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
-from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
+from opensearch_ml_stream.connectors.provider_errors import error_without_result, read_error, without_answer
 from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
-
-# The HTTP status that each `type` or `code` of an error stands for.
-_ERROR_STATUS = {
-    "invalid_request_error": 400,
-    "context_length_exceeded": 400,
-    "invalid_api_key": 401,
-    "insufficient_quota": 429,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "requests": 429,
-    "tokens": 429,
-    "server_error": 500,
-}
 
 _TEXT_DELTA = frozenset({"role", "content"})  # the names in a delta of text alone
 _NOTHING: dict[str, Any] = {}
 
 
 class OpenAIChat:
-    """Reads choice 0 of `chat.completion.chunk` events."""
+    """Reads choice 0 of `chat.completion.chunk` events. An event without choices may be an error, in whatever form."""
 
-    __slots__ = ("_finish", "_model", "_tool_calls", "_usage")
+    __slots__ = ("_finish", "_has_choice", "_model", "_tool_calls", "_usage")
 
     def __init__(self) -> None:
         self._finish: str | None = None
+        self._has_choice = False
         self._model = ""  # as the provider writes it
         self._usage: Usage | None = None
         self._tool_calls: ToolCalls | None = None  # created by the first tool call
@@ -51,10 +39,11 @@ class OpenAIChat:
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of choice 0; `[DONE]` or an error ends the stream."""
         if event.data.strip() == b"[DONE]":
-            return self._ending()
+            return self._ending() if self._has_choice or self._usage is not None else without_answer()
         payload: Any = event.payload
         choices, usage = payload.get("choices"), payload.get("usage")
         if choices:
+            self._has_choice = True
             choice = choices[0]
             if choice.get("index"):
                 choice = _choice_0(choices)
@@ -67,10 +56,12 @@ class OpenAIChat:
             self._usage = _read_usage(usage)
         if not self._model and isinstance(model := payload.get("model"), str):
             self._model = model
-        if payload.get("error") or payload.get("object") == "error":
+        if payload.get("error"):
             return read_error(payload)
+        if not (choices or usage) and (error := error_without_result(payload)) is not None:
+            return error
         if groq.get("error"):  # why the stream stops early
-            return read_error(groq)
+            return read_error(groq["error"])
         return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:
@@ -150,19 +141,6 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
             prompt.get("cache_write_tokens", prompt.get("cache_creation_input_tokens"))
         ),
     )
-
-
-def read_error(payload: dict[str, Any]) -> UpstreamError:
-    """Return the error of `{"error": {...}}`, `{"error": "message"}` or `{"object": "error", "message": ...}`."""
-    error = payload.get("error") or payload
-    if not isinstance(error, dict):
-        return event_fields.remote_error(error)
-    code = error.get("code")
-    status = code if isinstance(code, int) else None
-    for word in (code, error.get("type")):
-        if status is None and isinstance(word, str):
-            status = int(word) if word.isdecimal() and len(word) == 3 else _ERROR_STATUS.get(word)
-    return event_fields.remote_error(error.get("message"), status)
 
 
 OPENAI_CHAT = StreamSpec(

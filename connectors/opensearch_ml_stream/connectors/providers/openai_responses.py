@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
-from opensearch_ml_stream.connectors.providers.openai_chat import read_error
+from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
@@ -56,9 +56,9 @@ class OpenAIResponses:
         elif kind == "response.created":
             self._model = event_fields.name(payload["response"].get("model"))
         elif kind == "response.failed":
-            return read_error(payload["response"])
+            return read_error(payload["response"].get("error"))
         elif kind == "error":
-            return read_error(payload if isinstance(payload.get("error"), dict) else {"error": payload})
+            return read_error(payload)
         else:
             self._read_tool_call(kind, payload, chunks)
         return None

@@ -11,9 +11,7 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.event import Event
-
-# The HTTP status that TGI sends for each error type before a stream begins.
-_ERROR_STATUS = {"validation": 422, "overloaded": 429, "generation": 424, "incomplete_generation": 500}
+from opensearch_ml_stream.connectors.provider_errors import error_without_result
 
 
 class TextGenerationInference:
@@ -24,8 +22,8 @@ class TextGenerationInference:
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the token's text; a `generated_text` that is not null, or `error`, ends the stream."""
         payload: Any = event.payload
-        if payload.get("error"):
-            return event_fields.remote_error(payload["error"], _ERROR_STATUS.get(str(payload.get("error_type"))))
+        if "token" not in payload and (error := error_without_result(payload)) is not None:
+            return error
         token = event_fields.mapping(payload.get("token"))
         text = event_fields.text(token.get("text"))
         if text and not token.get("special"):

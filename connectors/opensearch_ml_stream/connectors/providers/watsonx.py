@@ -13,23 +13,11 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
-from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.provider_errors import error_without_result
 from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
-
-
-class WatsonxChat(OpenAIChat):
-    """Reads OpenAI's chunks, and watsonx's errors."""
-
-    __slots__ = ()
-
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
-        """Append the chunk of choice 0; an error ends the stream."""
-        if event.name == "error":
-            return _read_error(event.payload)
-        return super().read(event, chunks)
 
 
 class WatsonxGeneration:
@@ -46,11 +34,11 @@ class WatsonxGeneration:
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's text; an error ends the stream."""
         payload: Any = event.payload
-        if event.name == "error" or payload.get("errors"):
-            return _read_error(payload)
         self._model = self._model or event_fields.name(payload.get("model_id"))
         if results := payload.get("results"):
             self._read_result(results[0], chunks)
+        elif (error := error_without_result(payload)) is not None:
+            return error
         return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:
@@ -70,21 +58,13 @@ class WatsonxGeneration:
         self._output_tokens = event_fields.count(result.get("generated_token_count")) or self._output_tokens
 
 
-def _read_error(payload: dict[str, Any]) -> UpstreamError:
-    """Return the error of `{"errors": [{"code", "message"}], "trace", "status_code"}`."""
-    errors = payload.get("errors") or [payload.get("error")]
-    first = errors[0]
-    message = event_fields.mapping(first).get("message", first)
-    return event_fields.remote_error(message, payload.get("status_code"))
-
-
 _DROP = ("stream", "stream_options")
 
 WATSONX_CHAT = StreamSpec(
     name="watsonx/text/chat",
     enable=Enable(url=(("/text/chat", "/text/chat_stream"),), drop=_DROP),
     framing=SSEFraming,
-    reader=WatsonxChat,
+    reader=OpenAIChat,
 )
 
 WATSONX_GENERATION = StreamSpec(

@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.event import Event
-from opensearch_ml_stream.connectors.providers.openai_chat import read_error
+from opensearch_ml_stream.connectors.provider_errors import error_without_result, read_error
 from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 
 
@@ -43,6 +43,8 @@ class WorkersAI:
         if usage := event_fields.mapping(payload.get("usage")):
             self._usage = _read_usage(usage)
         self._finish = event_fields.name(payload.get("finish_reason")) or self._finish
+        if "response" not in payload and not (calls or usage) and (error := error_without_result(payload)) is not None:
+            return error
         return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:

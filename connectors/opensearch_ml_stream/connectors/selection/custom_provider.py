@@ -10,6 +10,7 @@ from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishi
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.connectors.provider_errors import error_in, read_error, without_answer
 from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeTextDiff
 from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.syntax.jsonpath import JSONPath
@@ -46,11 +47,12 @@ class EventRules:
 class CustomProvider:
     """Reads events by EventRules."""
 
-    __slots__ = ("_cumulative_text", "_finish", "_rules", "_tool_calls", "_usage", "_work")
+    __slots__ = ("_cumulative_text", "_finish", "_has_read", "_rules", "_tool_calls", "_usage", "_work")
 
     def __init__(self, rules: EventRules) -> None:
         self._rules = rules
         self._finish: str | None = None
+        self._has_read = False
         self._usage: Usage | None = None
         self._tool_calls = ToolCalls()
         self._cumulative_text = CumulativeTextDiff()
@@ -66,13 +68,14 @@ class CustomProvider:
     def _read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         rules = self._rules
         if rules.end_data is not None and event.data.strip() == rules.end_data:
-            return self._ending()
+            return self._ending() if self._has_read else without_answer()
         payload: Any = event.payload
         self._work.extend(len(event.data))
         kind = payload.get(rules.kind_field) if rules.kind_field and isinstance(payload, dict) else None
         kind = kind if isinstance(kind, str) else event.name
         if errors := self._values("error", kind, payload):
-            return event_fields.remote_error(_error_message(errors[0]))
+            return read_error(errors[0])
+        self._has_read = True
         text = "".join([event_fields.text(value) for value in self._values("text", kind, payload)])
         if rules.cumulative and text:
             text = self._cumulative_text.new_text(text)
@@ -80,9 +83,12 @@ class CustomProvider:
         calls = self._read_tool_calls(kind, payload)
         if text or reasoning or calls:
             chunks.append(Chunk(text, reasoning, calls))
-        for value in self._values("finish", kind, payload):
+        finish, usage = self._values("finish", kind, payload), self._values("usage", kind, payload)
+        if not (text or reasoning or calls or finish or usage) and (error := error_in(payload)) is not None:
+            return error
+        for value in finish:
             self._finish = native_finish_reason(value) or self._finish
-        for value in self._values("usage", kind, payload):
+        for value in usage:
             self._usage = _usage(event_fields.mapping(value))
         if kind and kind in rules.end_kinds:
             return self._ending()
@@ -115,7 +121,3 @@ def _usage(counts: dict[str, Any]) -> Usage:
         return next((event_fields.count(counts[name]) for name in names if name in counts), None)
 
     return Usage(**{part: first(names) for part, names in _USAGE_NAMES.items()})
-
-
-def _error_message(error: Any) -> Any:
-    return error.get("message", error) if isinstance(error, dict) else error

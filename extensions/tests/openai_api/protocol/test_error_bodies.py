@@ -11,6 +11,7 @@ from opensearch_ml_stream.connectors.errors import (
     InvalidRequest,
     MLStreamError,
     NotFound,
+    ProviderWords,
     Throttled,
     Unauthorized,
     Unavailable,
@@ -49,6 +50,16 @@ def test_types_are_openai_s_for_the_status(error: MLStreamError, kind: str, code
 )
 def test_param_is_the_member_that_is_wrong(reason: str, param: str | None) -> None:
     assert json.loads(error_body(InvalidRequest(reason)))["error"]["param"] == param
+
+
+def test_a_provider_s_own_code_type_and_param_are_said_in_their_places() -> None:
+    words = ProviderWords("context_length_exceeded", "invalid_request_error", "messages")
+    assert json.loads(error_body(UpstreamError("Long", provider=words)))["error"] == {
+        "message": "Long", "type": words.type, "param": words.param, "code": words.code,
+    }  # fmt: skip
+    named = UpstreamError("Slow", provider_status=429, provider=ProviderWords("insufficient_quota"))
+    said = json.loads(error_body(named))["error"]
+    assert (said["type"], said["code"]) == ("rate_limit_error", "insufficient_quota")
 
 
 def test_the_provider_s_status_is_said() -> None:

@@ -11,7 +11,13 @@ from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, Usage
-from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, UpstreamError
+from opensearch_ml_stream.connectors.errors import (
+    CONTEXT_LENGTH_EXCEEDED,
+    MLStreamError,
+    ProviderWords,
+    Throttled,
+    UpstreamError,
+)
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent import ResponsesStream
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import ResponsesEvents
@@ -261,6 +267,14 @@ def test_an_error_is_told_both_ways_after_the_beginning(error: MLStreamError, co
     response = found[-1]["response"]
     assert (response["status"], response["error"]) == ("failed", {"code": code, "message": error.reason})
     assert [item["type"] for item in response["output"]] == ["reasoning"]
+
+
+@pytest.mark.parametrize("code", [CONTEXT_LENGTH_EXCEEDED, "server_is_overloaded"])
+def test_a_provider_s_own_code_is_told_though_openai_s_types_do_not_list_it(code: str) -> None:
+    error = UpstreamError("It broke", provider=ProviderWords(code, "t", "input"))
+    *_, told, failed = events(ResponsesStream(response_object()).error(error))
+    assert (told["code"], told["param"]) == (code, "input")
+    assert failed["response"]["error"] == {"code": code, "message": "It broke"}
 
 
 def test_a_response_repeats_its_request_but_not_its_input() -> None:

@@ -47,6 +47,7 @@ def error_metadata(error: MLStreamError) -> Metadata:
         "retry-after": error.retry_after,
         "www-authenticate": error.challenge if isinstance(error, Unauthorized) else None,
         "provider-status": None if error.provider_status is None else str(error.provider_status),
+        "provider-code": error.provider.code,
         "error-type": error.type,
     }
     return tuple((name, value) for name, value in said.items() if value is not None and value.isascii())

@@ -69,6 +69,7 @@ class RequestLog:
             **about,
             "status": error.status,
             "provider_status": error.provider_status,
+            "provider_code": error.provider.code,
             "type": error.type,
             "reason": error.reason,
             "chunks": _chunks(request.notes),

@@ -9,7 +9,7 @@ from opensearch_ml_stream.connectors.conversation.as_sent import DecoderAsSent
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
 from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.non_stream_response import error_in
+from opensearch_ml_stream.connectors.provider_errors import error_without_result
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
 from opensearch_ml_stream.connectors.syntax import provider_json
@@ -65,10 +65,10 @@ def read_answer(body: bytes, client: ClientRequest, model: CompiledModel, *, nam
     except ValueError:
         response = None
     response = response[0] if isinstance(response, list) and len(response) == 1 else response
-    if isinstance(response, dict) and (error := error_in(response)) is not None:
-        raise error
     said = decode_whole_response(response, model.providers, may_be_empty=True) if isinstance(response, dict) else None
     if said is None:
+        if (error := error_without_result(response)) is not None:
+            raise error.redacted(model.redactor.error)
         raise UpstreamError("The provider's response is of no form that is known here; ask for a stream of it instead")
     is_as_sent = speaks_as(model, client)
     extra: dict[str, Any] = {"model_id": model.model_id} if names_model else {}

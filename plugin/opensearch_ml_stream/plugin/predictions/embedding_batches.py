@@ -19,6 +19,7 @@ from opensearch_ml_stream.connectors.batching.shared_response import split_respo
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, UpstreamError
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, TextDocsInput
 from opensearch_ml_stream.connectors.predict.pre_process import Step
+from opensearch_ml_stream.connectors.provider_errors import error_in_body
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -57,7 +58,7 @@ class _Batch:
     texts: int = 0
     size: int = 0
     timer: asyncio.TimerHandle | None = None
-    call: asyncio.Task[list[bytes]] | None = None  # None before it is sent
+    call: asyncio.Task[Sequence[bytes | None]] | None = None  # None before it is sent
 
     def add(self, texts: Sequence[str], request: ProviderRequest) -> _Member:
         member = _Member(texts, request, asyncio.get_running_loop().create_future())
@@ -157,18 +158,20 @@ class EmbeddingBatches:
         else:
             batch.call.cancel()
 
-    async def _call(self, batch: _Batch, members: Sequence[_Member]) -> list[bytes]:
-        """Call the provider with the texts of all members, and return the body for each."""
+    async def _call(self, batch: _Batch, members: Sequence[_Member]) -> Sequence[bytes | None]:
+        """Call the provider with the texts of all members; return the body for each, None for one to be sent alone."""
         model, _ = batch.key
         texts = tuple(text for member in members for text in member.texts)
         action = model.action()
         steps = model.steps(action, TextDocsInput(texts, batch.parameters))
         [request] = [action.render(step.parameters) for step in steps if isinstance(step, Step)]
         body = await self._calls.fetch(model, request)
+        if error_in_body(body) is not None:  # which may be about the texts of one member
+            return [None] * len(members)
         return split_response(body, batch.merging.rows, [member.texts for member in members])
 
 
-def _settle(members: Sequence[_Member], call: asyncio.Task[list[bytes]]) -> None:
+def _settle(members: Sequence[_Member], call: asyncio.Task[Sequence[bytes | None]]) -> None:
     """Give each member that still waits what has come of the call: its response, or its own object of the error."""
     error = None if call.cancelled() else call.exception()
     for number, member in enumerate(members):
@@ -187,7 +190,7 @@ def _settle(members: Sequence[_Member], call: asyncio.Task[list[bytes]]) -> None
 def _may_be_of_one(error: BaseException) -> bool:
     """Whether the texts of one member may be why the call of all failed."""
     if isinstance(error, UpstreamError):
-        return error.provider_status in STATUSES_OF_INPUT
+        return error.provider_status in STATUSES_OF_INPUT or error.status == 400
     return isinstance(error, InvalidRequest)
 
 

@@ -3,14 +3,15 @@
 A model with a protocol of its own is called by that in place of a provider.
 """
 
-import re
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
+from opensearch_ml_stream.connectors.provider_errors import MAX_ERROR_BYTES, error_in_body, read_error_body
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
+from opensearch_ml_stream.connectors.retry_after import retry_after_for_caller
 from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
 from opensearch_ml_stream.plugin.connector_protocol import NextRequest
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
@@ -28,10 +29,10 @@ from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import is_trusted, untrusted
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
-# Seconds, or a date in one of the three forms that a recipient has to take (RFC 9110, sections 5.6.7 and 10.2.3).
-_RETRY_AFTER = re.compile(r"[0-9]{1,10}|[A-Z][a-z]{2,8},? [A-Za-z0-9: -]{16,24}( GMT)?")
-
-MAX_ERROR_BODY_BYTES = 64 * 1024  # of an error response no more is read; 2 KiB of it are shown
+_THROTTLED = (
+    "Error from remote service: The request was denied due to remote server throttling. "
+    "To change the retry policy and behavior, please update the connector client_config."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +78,18 @@ class ProviderCalls:
     async def fetch_within_limits(
         self, model: CompiledModel, observed: Observation, send: Fetch, request: ProviderRequest
     ) -> bytes:
-        """Fetch by `send`, which is `fetch` or does as it does, where the model's rate limits and budgets allow it."""
+        """Fetch by `send`, which is `fetch` or does as it does, where the model's rate limits and budgets allow it.
+
+        UpstreamError also for a body that is an error under a good status.
+        """
         caller = observed.caller
         self.apply_rate_limits(model, caller)
         charge = await self.charge(model, caller, request.body)
         observed.admit()
         if charge is None:
-            return await send(request)
+            return _good(model, await send(request))
         with charge:
-            body = await send(request)
+            body = _good(model, await send(request))
             charge.pay(count_response_tokens(body, charge.estimated_input))
         return body
 
@@ -146,34 +150,28 @@ def _signed(model: CompiledModel, request: ProviderRequest) -> ProviderRequest:
     return sign(request, credential, region, service, datetime.now(UTC))
 
 
+def _good(model: CompiledModel, body: bytes) -> bytes:
+    """Return the body of a 2xx response; UpstreamError with the provider's own, redacted words if it is an error."""
+    if (error := error_in_body(body)) is not None:
+        raise error.redacted(model.redactor.error)
+    return body
+
+
 async def read_error(response: UpstreamResponse, redactor: Redactor) -> UpstreamError:
     """Read a response that is not 2xx: its body redacted, throttling as ML Commons words it."""
     parts: list[bytes] = []
     size = 0
-    while size < MAX_ERROR_BODY_BYTES and (data := await response.read()):
+    while size < MAX_ERROR_BYTES and (data := await response.read()):
         parts.append(data)
         size += len(data)
-    text = redactor.error(b"".join(parts).decode("utf-8", "replace"))
-    status = response.status
-    throttled = response.headers.get("x-amzn-errortype", "").startswith("ThrottlingException")
-    reason = (
-        "The request was denied due to remote server throttling. "
-        "To change the retry policy and behavior, please update the connector client_config."
-        if throttled
-        else text
-    )
-    return UpstreamError(
-        f"Error from remote service: {reason}"
-        if reason
-        else f"Remote service returned error status {status} with empty body",
+    aws_name = response.headers.get("x-amzn-errortype", "")
+    throttled = aws_name.startswith("ThrottlingException")
+    said = read_error_body(b"".join(parts), 429 if throttled else response.status, aws_name)
+    error = UpstreamError(
+        _THROTTLED if throttled else said.reason,
         type="remote_connector_throttling_exception" if throttled else None,
-        retry_after=_retry_after(response.headers.get("retry-after"), redactor),
-        provider_status=429 if throttled else status,
+        retry_after=retry_after_for_caller(response.headers) or said.retry_after,
+        provider_status=said.provider_status,
+        provider=said.provider,
     )
-
-
-def _retry_after(value: str | None, redactor: Redactor) -> str | None:
-    """Return a provider's `Retry-After` for the caller, None if it is not of RFC 9110's form, or holds a credential."""
-    if value is None or not _RETRY_AFTER.fullmatch(value) or redactor.error(value) != value:
-        return None
-    return value
+    return error.redacted(redactor.error)

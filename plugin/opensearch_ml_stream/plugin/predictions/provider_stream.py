@@ -11,6 +11,7 @@ from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UnreadableEvent, UpstreamError
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES, is_json, non_stream_response
+from opensearch_ml_stream.connectors.provider_errors import error_in_body
 from opensearch_ml_stream.connectors.unstreamed_response import read_whole_response
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
@@ -128,6 +129,8 @@ class ProviderStream:
             ended = not data
             body += data
         whole = read_whole_response(bytes(body), self._known) if ended else None
+        if whole is None and (error := error_in_body(bytes(body))) is not None:
+            self.outcome = self._redacted(error)
         body.clear()
         if whole is None:
             return []
@@ -209,11 +212,16 @@ class ProviderStream:
     def _explain(self, outcome: Ending | UpstreamError) -> Ending | UpstreamError:
         """Return the decoder's outcome redacted, or why the response was no stream if no chunk was found in it.
 
-        Where the end of the body is a good end, a body in which nothing was found may still have been no stream.
+        Where the end of the body is a good end, a body in which nothing was found may still have been no stream; and
+        one that its framing finds damaged may be an error in plain JSON.
         """
-        if not self.chunks and (isinstance(outcome, StreamTruncated | UnreadableEvent) or outcome == Ending()):
-            content_type = self._response.headers.get("content-type", "")
-            outcome = non_stream_response(bytes(self._before_first_chunk), content_type) or outcome
+        if not self.chunks:
+            body = bytes(self._before_first_chunk)
+            if isinstance(outcome, StreamTruncated | UnreadableEvent) or outcome == Ending():
+                content_type = self._response.headers.get("content-type", "")
+                outcome = non_stream_response(body, content_type) or outcome
+            elif isinstance(outcome, UpstreamError):
+                outcome = error_in_body(body) or outcome
         return self._redacted(outcome)
 
     def _redacted(self, outcome: Ending | UpstreamError) -> Ending | UpstreamError:
@@ -228,8 +236,4 @@ class ProviderStream:
                 native_finish_reason=native and redactor.value(native),
                 model=model and redactor.value(model),
             )
-        return type(outcome)(
-            redactor.error(outcome.reason),
-            type=outcome.type,
-            provider_status=outcome.provider_status,
-        )
+        return outcome.redacted(redactor.error)

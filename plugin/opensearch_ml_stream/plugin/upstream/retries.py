@@ -12,7 +12,7 @@ from random import Random
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
-from opensearch_ml_stream.connectors.retry_after import retry_after_seconds
+from opensearch_ml_stream.connectors.retry_after import wait_seconds
 from opensearch_ml_stream.plugin.upstream import CircuitOpen, ReadTimedOut, Upstream, UpstreamResponse
 
 MAX_BACKOFF_SECONDS = 20.0  # the AWS SDK's ceiling, which ML Commons' policies come from
@@ -63,7 +63,7 @@ async def open_with_retries(
                     raise
             else:
                 if response.status in _TRANSIENT_STATUSES:
-                    retry_after = retry_after_seconds(response.headers.get("retry-after"), datetime.now(UTC))
+                    retry_after = wait_seconds(response.headers, datetime.now(UTC))
                     wait = max(wait, retry_after or 0.0)
                 else:
                     may_retry = False

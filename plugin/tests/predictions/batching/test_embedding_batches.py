@@ -172,6 +172,17 @@ async def test_where_texts_may_be_the_fault_each_caller_asks_alone(status: int) 
     assert given.calls.texts == [["good", "bad", "other one"], ["good"], ["bad"], ["other one"]]
 
 
+async def test_an_error_under_a_good_status_may_be_about_the_text_of_one_who_then_asks_alone() -> None:
+    given = callers(waits=True, max_wait_ms=1)
+    good, bad = given.start("good"), given.start("bad")
+    error = orjson.dumps({"error": {"message": "cannot embed [bad]"}})
+    (await given.calls.next()).response.set_result(error)
+    for call in [await given.calls.next() for _ in range(2)]:
+        call.response.set_result(error if call.texts == ["bad"] else embedded(call.texts))
+    assert lengths(await good) == [4]
+    assert (await bad)["error"] == {"message": "cannot embed [bad]"}
+
+
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
 async def test_other_errors_are_each_callers_own_without_the_words_about_all(status: int) -> None:
     given = callers()

@@ -1,6 +1,7 @@
 """One call of a scripted provider: URL, signature, retries, status, errors and size of the response."""
 
 import base64
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
 from opensearch_ml_stream.connectors.model_options import CallLimits, SidecarSettings
+from opensearch_ml_stream.connectors.provider_errors import MAX_ERROR_BYTES
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
@@ -22,7 +24,6 @@ from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.provider_call import (
-    MAX_ERROR_BODY_BYTES,
     ProviderCalls,
     check_status,
     read_all,
@@ -69,10 +70,12 @@ async def test_every_2xx_status_is_good_and_its_body_is_not_read() -> None:
 
 
 async def test_an_error_has_the_providers_words_and_status_without_the_credential() -> None:
-    words = f'{{"error": "Incorrect API key {SECRET}; header was Bearer abcdefgh12345678"}}'
+    said = f"Incorrect API key {SECRET}; header was Bearer abcdefgh12345678"
+    words = json.dumps({"error": {"message": said, "code": "invalid_api_key", "param": SECRET}})
     error = await error_of(Response([words[:40].encode(), words[40:].encode()], 401))
-    assert error.reason == ('Error from remote service: {"error": "Incorrect API key ***; header was Bearer ***"}')
+    assert error.reason == "Error from remote service: Incorrect API key ***; header was Bearer ***"
     assert (error.status, error.provider_status, error.type) == (424, 401, "status_exception")
+    assert error.provider == ("invalid_api_key", None, "***")
 
 
 @pytest.mark.parametrize(("status", "for_caller"), [(400, 400), (422, 400), (429, 429), (199, 424), (300, 424)])
@@ -84,6 +87,9 @@ async def test_a_bad_request_and_throttling_keep_their_status(status: int, for_c
 async def test_a_throttled_response_passes_its_retry_after_on() -> None:
     error = await error_of(Response([b"slow down"], 429, {"retry-after": "9"}))
     assert error.retry_after == "9"
+    assert (await error_of(Response([b"slow down"], 429, {"retry-after-ms": "1100"}))).retry_after == "2"
+    google = b'[{"error": {"details": [{"@type": "google.rpc.RetryInfo", "retryDelay": "3s"}]}}]'
+    assert (await error_of(Response([google], 429))).retry_after == "3"
     assert (await error_of(Response([b"slow down"], 429))).retry_after is None
 
 
@@ -115,6 +121,7 @@ async def test_an_aws_throttling_exception_is_a_429_whatever_its_status() -> Non
     assert (error.status, error.provider_status) == (429, 429)
     other = await error_of(Response([b"{}"], 400, {"x-amzn-errortype": "ValidationException"}))
     assert (other.reason, other.provider_status) == ("Error from remote service: {}", 400)
+    assert (error.provider.code, other.provider.code) == ("ThrottlingException", "ValidationException")
 
 
 async def test_an_error_that_is_no_utf_8_is_shown_as_far_as_it_can_be() -> None:
@@ -128,11 +135,11 @@ async def test_an_error_without_a_body_is_named_by_its_status() -> None:
 
 
 async def test_of_a_large_error_only_the_beginning_is_read() -> None:
-    part = b"x" * (MAX_ERROR_BODY_BYTES // 4)
+    part = b"x" * (MAX_ERROR_BYTES // 4)
     response = Response([part] * 10, 500)
     error = await error_of(response)
     assert response.reads == 4
-    assert error.reason == "Error from remote service: " + "x" * 2048 + "..."
+    assert error.reason == ("Error from remote service: " + "x" * 2048)[:2048] + "..."
 
 
 async def test_a_body_up_to_the_limit_is_read_and_one_byte_more_is_refused() -> None:

@@ -9,8 +9,8 @@ from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UnreadableEvent, UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE
-from opensearch_ml_stream.connectors.providers.cumulative_text import CUMULATIVE_TEXT
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
+from opensearch_ml_stream.connectors.providers.open_inference import OPEN_INFERENCE
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
@@ -202,6 +202,14 @@ async def test_an_error_with_a_good_status_is_the_providers_own_error_without_th
     assert "bad key ***" in outcome.reason
 
 
+@pytest.mark.parametrize("kind", ["application/json", "application/x-amz-json-1.0", ""])
+async def test_an_error_in_json_where_binary_frames_should_be_is_no_damaged_stream(kind: str) -> None:
+    body = b'{"Output": {"__type": "a#UnknownOperationException"}, "Version": "1.0"}'
+    parts = [body[:20], body[20:]] if kind else [body]
+    outcome = await outcome_of(Response(parts, headers={"content-type": kind}), BEDROCK_CONVERSE)
+    assert str(outcome) == "Error from remote service: UnknownOperationException"
+
+
 async def test_an_html_page_is_no_stream_where_the_end_of_the_body_would_be_a_good_end() -> None:
     outcome = await outcome_of(Response([b"<html>"], headers={"content-type": "text/html"}), OLLAMA)
     assert isinstance(outcome, UpstreamError)
@@ -213,10 +221,10 @@ async def test_a_stream_without_text_is_a_good_one_if_it_says_how_it_ended() -> 
 
 
 async def test_an_end_that_says_nothing_is_good_only_where_a_stream_may_have_been() -> None:
-    done = b"data: [DONE]\n\n"
-    assert await outcome_of(Response([done], headers=SSE), CUMULATIVE_TEXT) == Ending()
-    assert await outcome_of(Response([done]), CUMULATIVE_TEXT) == Ending()
-    outcome = await outcome_of(Response([done], headers=JSON), CUMULATIVE_TEXT)
+    nothing = b": nothing\n\n"
+    assert await outcome_of(Response([nothing], headers=SSE), OPEN_INFERENCE) == Ending()
+    assert await outcome_of(Response([nothing]), OPEN_INFERENCE) == Ending()
+    outcome = await outcome_of(Response([nothing], headers=JSON), OPEN_INFERENCE)
     assert isinstance(outcome, UpstreamError)
     assert "application/json instead of the stream" in outcome.reason
 

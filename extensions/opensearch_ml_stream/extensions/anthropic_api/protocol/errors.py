@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
+from opensearch_ml_stream.connectors.errors import CONTEXT_LENGTH_EXCEEDED, InvalidRequest, MLStreamError
 
 _TYPES = {
     401: "authentication_error",
@@ -21,6 +21,7 @@ _TYPES = {
 _OVERLOADED = (503, 529)
 _TIMED_OUT = (408, 504)
 _PROVIDER_FAULT = 424
+_TOO_LONG = "prompt is too long"  # the words by which clients know that they have to shorten their conversation
 
 
 class ThreadUnsupported(InvalidRequest):
@@ -48,9 +49,13 @@ def error_type(error: MLStreamError) -> str:
 
 def error_body(error: MLStreamError) -> bytes:
     """Encode an error. The id of a request is in the response's head alone: `X-Request-Id`."""
-    said: dict[str, Any] = {"type": error_type(error), "message": error.reason}
-    if error.provider_status is not None:
-        said["provider_status"] = error.provider_status
+    said: dict[str, Any] = {"type": error_type(error), "message": _message(error), **error.provider_fields()}
     if isinstance(error, ThreadUnsupported):
         said["details"] = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
     return orjson.dumps({"type": "error", "error": said, "request_id": None})
+
+
+def _message(error: MLStreamError) -> str:
+    """Return the reason, behind Anthropic's own words where another provider says that a conversation is too long."""
+    is_too_long = error.provider.code == CONTEXT_LENGTH_EXCEEDED and _TOO_LONG not in error.reason.lower()
+    return f"{_TOO_LONG}: {error.reason}" if is_too_long else error.reason

@@ -22,15 +22,18 @@ _MEMBER = re.compile(rf"({_PATH})(?= (?:must|is missing|cannot)\b)|\[({_PATH})\]
 
 
 def error_body(error: MLStreamError) -> bytes:
-    """Encode an error; `param` is the member that is wrong in a refused request, where its reason begins with one."""
+    """Encode an error, as its provider names it, else by its status.
+
+    `param` is the member that is wrong in a refused request, where its reason begins with one.
+    """
     other = ("server_error", None) if error.status >= 500 else (_INVALID, None)
     kind, code = _TYPES.get(error.status, other)
     member = _MEMBER.match(error.reason) if isinstance(error, InvalidRequest) else None
     body: dict[str, Any] = {
         "message": error.reason,
-        "type": kind,
-        "param": None if member is None else member[1] or member[2],
-        "code": code,
+        "type": error.provider.type or kind,
+        "param": error.provider.param if member is None else member[1] or member[2],
+        "code": error.provider.code or code,
     }
     if error.provider_status is not None:
         body["provider_status"] = error.provider_status

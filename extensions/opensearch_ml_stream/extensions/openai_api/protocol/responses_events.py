@@ -38,7 +38,7 @@ def event(kind: str, number: int, members: bytes) -> bytes:
 
 def error_events(number: int, error: MLStreamError, failed: bytes) -> bytes:
     """Return how a stream fails: as an event of its own and as the end of the response, as clients look at either."""
-    members = orjson.dumps({**items.response_error(error), "param": None})[1:-1]
+    members = orjson.dumps({**items.response_error(error), "param": error.provider.param})[1:-1]
     return event("error", number, members) + event("response.failed", number + 1, b'"response":' + failed)
 
 

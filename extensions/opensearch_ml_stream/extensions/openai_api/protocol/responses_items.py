@@ -174,7 +174,7 @@ def _error_at_end(ending: Ending) -> dict[str, str] | None:
 
 def response_error(error: MLStreamError) -> dict[str, str]:
     """Return an error as the member `error` of a response has it."""
-    return {"code": _ERROR_CODES.get(error.status, "server_error"), "message": error.reason}
+    return {"code": error.provider.code or _ERROR_CODES.get(error.status, "server_error"), "message": error.reason}
 
 
 def _usage(usage: Usage | None) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_VALUES, 
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.spending.response_usage import read_usage
 from opensearch_ml_stream.connectors.stream_spec import Enable
 from opensearch_ml_stream.connectors.syntax import jsontext
@@ -113,7 +114,7 @@ class RuntimeDecoder:
         if not isinstance(value, dict):
             return UpstreamError("The runtime sent a response that is not a JSON object")
         if value.get("error"):
-            return event_fields.remote_error(value["error"])
+            return read_error(value["error"])
         outputs = value.get("outputs")
         if not isinstance(outputs, list) or not all(isinstance(output, dict) for output in outputs):
             return UpstreamError("The runtime sent a response without an array of outputs")
