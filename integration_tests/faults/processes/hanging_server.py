@@ -11,12 +11,14 @@ import sys
 import time
 from pathlib import Path
 
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.logs.configuration import configure_logging
 from opensearch_ml_stream.plugin.server import supervisor as supervisor_module
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.server.processes import Processes
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.task_failures import TaskFailures
 
 MARKER = Path(sys.argv[1])
 
@@ -34,7 +36,7 @@ def hang_here(prompt: str) -> None:
 
 
 async def work(heartbeats: Heartbeats) -> None:
-    with heartbeats.beating(0):
+    async with BackgroundTasks().running("heartbeat", lambda: heartbeats.beat(0)):
         heartbeats.set_ready(0)
         await asyncio.sleep(0.1)
         asyncio.get_running_loop().call_soon(hang_once, "a secret prompt")
@@ -53,6 +55,7 @@ def main() -> int:
         work=lambda place, parent: asyncio.run(work(heartbeats)),
         forget=lambda pid: None,
         clock=time.monotonic,
+        failures=TaskFailures().of(0),
     )
     with machine.handling_signals():
         return supervisor.run(lambda: None)

@@ -13,11 +13,12 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.core import additions_of, open_core
 from opensearch_ml_stream.plugin.extension import Contribution, Core, Extension, OtherServer, load
 from opensearch_ml_stream.plugin.installed_extensions import declared_extensions, enabled, paths_of
-from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.metrics import BackgroundFailures, Metrics
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
@@ -45,7 +46,7 @@ log = logging.getLogger("opensearch_ml_stream")
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """The ASGI application, its responses in flight, its settings as they are now, and its metrics.
+    """The ASGI application, its responses in flight, its settings as they are now, its metrics, its background tasks.
 
     And what another port shares with it: the gate, whether the store responds, what makes the `services` that
     extensions give the gRPC port. `drains` wait so many seconds at most for what extensions have in flight beside that.
@@ -55,6 +56,7 @@ class Sidecar:
     in_flight: InFlightResponses
     live: LiveSettings
     metrics: Metrics
+    background: BackgroundTasks
     gate: Gate
     ping: Callable[[], Awaitable[None]]
     services: Sequence[Callable[[], "GrpcService"]]
@@ -63,18 +65,23 @@ class Sidecar:
 
 @asynccontextmanager
 async def open_sidecar(
-    settings: Settings, folder: Path, login_key: bytes | None = None, extensions: Sequence[Extension] | None = None
+    settings: Settings,
+    folder: Path,
+    login_key: bytes | None = None,
+    extensions: Sequence[Extension] | None = None,
+    background: BackgroundTasks | None = None,
 ) -> AsyncIterator[Sidecar]:
     """Open one worker's sidecar with those of the extensions that are on.
 
-    `folder` is shared by all processes of a server, removed with it; `login_key` is in their memory alone.
+    `folder` is shared by all processes of a server, removed with it; `login_key` is in their memory alone. What fails
+    beside requests, here and in them, is what `background` has counted.
     """
     declared = declared_extensions(settings) if extensions is None else extensions
     used = enabled(declared, settings)
     async with AsyncExitStack() as stack:
         protocols: list[ConnectorProtocol] = []
         additions = additions_of(declared, used, protocols)
-        opening = open_core(settings, folder, login_key, paths_of(used), additions)
+        opening = open_core(settings, folder, login_key, paths_of(used), additions, background or BackgroundTasks())
         core = await stack.enter_async_context(opening)
         contributions: list[Contribution] = []
         for extension in used:
@@ -106,6 +113,7 @@ def _compose(
     core: Core, contributions: Sequence[Contribution], services: Sequence[Callable[[], "GrpcService"]]
 ) -> Sidecar:
     """Build the application: predictions in front, handlers of extensions around the router of all else."""
+    core.metrics.show_also(BackgroundFailures(core.background.failures.counts))
     for contribution in contributions:
         for collector in contribution.collectors:
             core.metrics.show_also(collector)
@@ -123,7 +131,9 @@ def _compose(
     policy = _browser_policy(core.settings)
     app = PredictStream(core.predictions, core.in_flight, core.gate, app, policy, takes, core.paths)
     drains = [each.drain for each in contributions if each.drain is not None]
-    return Sidecar(app, core.in_flight, core.live, core.metrics, core.gate, core.store.ping, services, drains)
+    return Sidecar(
+        app, core.in_flight, core.live, core.metrics, core.background, core.gate, core.store.ping, services, drains
+    )
 
 
 def _routes(core: Core, contributions: Sequence[Contribution], other: OtherServer | None) -> list[BaseRoute]:
@@ -153,7 +163,7 @@ def _monitoring_routes(
         return profiles
 
     def problems() -> list[str | None]:
-        return [core.metrics.problem, core.statistics.problem]
+        return [core.metrics.problem, core.statistics.problem, *core.background.failures.problems()]
 
     profiles = Profiles(core.states, core.statistics, node, core.visible, further)
     stats = ServerStats(core.store, core.states, core.statistics, node, core.visible)

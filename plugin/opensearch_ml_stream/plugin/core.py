@@ -6,6 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
@@ -51,6 +52,7 @@ async def open_core(
     login_key: bytes | None,
     paths: Paths,
     additions: ModelAdditions,
+    background: BackgroundTasks,
 ) -> AsyncIterator[Core]:
     """Open the core; `folder` is shared by all processes of a server, `login_key` is in their memory alone.
 
@@ -71,19 +73,19 @@ async def open_core(
         breakers = stack.enter_context(closing(SharedBreakers(folder)))
         breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
         counts = stack.enter_context(closing(StreamCounts(folder, settings.workers)))
-        replicas = await stack.enter_async_context(counting_replicas(store, folder, now_millis))
+        replicas = await stack.enter_async_context(counting_replicas(store, folder, now_millis, background))
         rate_limits = stack.enter_context(closing(RateLimits(folder, lambda: replicas.count, is_shared=is_shared)))
-        opening = open_budgets(folder, store, metrics.count_cost, now_millis, is_shared=is_shared)
+        opening = open_budgets(folder, store, metrics.count_cost, now_millis, background, is_shared=is_shared)
         budgets = await stack.enter_async_context(opening)
-        calls = ProviderCalls(live, breaking, rate_limits, budgets, OpenStreams(counts, live, metrics))
+        calls = ProviderCalls(live, breaking, rate_limits, budgets, OpenStreams(counts, live, metrics, background))
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
         observations = Observations(metrics, statistics)
         registry = build_registry(store, cipher, live, now_millis, deployment, batch, additions.options)
-        opening_gate = open_gate(settings, store, folder, now_millis, login_key)
+        opening_gate = open_gate(settings, store, folder, now_millis, background, login_key)
         gate: PassingGate = await stack.enter_async_context(opening_gate)
-        await stack.enter_async_context(watching_settings(store, live))
-        await stack.enter_async_context(sweeping_orphans(store))
+        await stack.enter_async_context(watching_settings(store, live, background))
+        await stack.enter_async_context(sweeping_orphans(store, background))
         visible = VisibleDocuments.of(store, live)
         predictor = Predictor(models, calls, store, scripts, batch, observations)
         yield Core(
@@ -106,6 +108,7 @@ async def open_core(
             observations=observations,
             metrics=metrics,
             statistics=statistics,
+            background=background,
         )
 
 

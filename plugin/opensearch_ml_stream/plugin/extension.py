@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the declaration alone is read by every command
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from opensearch_ml_stream.connectors.model_options import ModelOption
+    from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
     from opensearch_ml_stream.plugin.clock import Clock
     from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
     from opensearch_ml_stream.plugin.metrics import Metrics
@@ -99,12 +100,14 @@ class ServerProcess:
     Both references are functions. `prepare(settings, folder)` is called before any process starts; it raises
     InvalidRequest if the settings are wrong, and returns whether the process is needed. `run(settings, folder, paths)`
     returns an async context manager; what it yields has `drain(seconds)`, and `kill()` for a second signal. `folder` is
-    shared by all processes of a server, and removed with it. It is told to stop when all workers have ended.
+    shared by all processes of a server, and removed with it. The process is told to stop when all workers have ended.
+    Where it `has_tasks`, `run` gets the BackgroundTasks that start and watch them, too, as its last argument.
     """
 
     title: str
     prepare: str
     run: str
+    has_tasks: bool = False
 
 
 def always(settings: Settings) -> bool:
@@ -153,7 +156,8 @@ class Core:
     """The use cases of one worker, as an extension gets them.
 
     `folder` is shared by all processes of this server, `paths` says where its routes stand, `additions` is what
-    all extensions add to models, `faces` holds what the extensions that it requires share.
+    all extensions add to models, `faces` holds what the extensions that it requires share. What is to go on beside
+    requests is started by `background`, which watches it.
     """
 
     version: str
@@ -175,6 +179,7 @@ class Core:
     observations: Observations
     metrics: Metrics
     statistics: Statistics
+    background: BackgroundTasks
     faces: Mapping[type, Any] = field(default_factory=dict)
 
     @property

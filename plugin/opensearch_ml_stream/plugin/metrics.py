@@ -6,13 +6,15 @@ start), and `/metrics` of any worker shows the metrics of all.
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import Metric as Family
+from prometheus_client.core import CounterMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
@@ -55,6 +57,21 @@ class _Uncounted:
 
 
 _UNCOUNTED = _Uncounted()
+
+
+class BackgroundFailures:
+    """A collector of the failures of background tasks, of all processes; `counts` returns them by the task's name."""
+
+    def __init__(self, counts: Callable[[], Mapping[str, int]]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Family]:
+        """Yield the one metric."""
+        text = "Failures of tasks that run beside the requests, and are tried again."
+        metric = CounterMetricFamily("mlstream_background_failures", text, labels=["task"])
+        for name, count in self._counts().items():
+            metric.add_metric([name], count)
+        yield metric
 
 
 class Metrics:

@@ -8,6 +8,7 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Throttled
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.grpc_port import health_service
 from opensearch_ml_stream.plugin.grpc_port.health_service import Health
 from opensearch_ml_stream.plugin.grpc_port.port_messages import HealthListResponse
@@ -67,7 +68,7 @@ def store() -> Store:
 async def methods(store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
     monkeypatch.setattr(health_service, "LOOK_SECONDS", 0.01)
     health = Health(("a.Service",), store.responds)
-    async with health.looking():
+    async with health.looking(BackgroundTasks()):
         yield health.handlers(Handlers())  # type: ignore[arg-type]  # it gives works, not grpc's handlers
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.limits import replica_leases
 from opensearch_ml_stream.plugin.limits.replica_leases import (
     DELETED_AFTER,
@@ -75,7 +76,7 @@ async def started(path: Path, runtime: Path) -> AsyncIterator[tuple[Replicas, Fl
     """A worker of the server with that runtime folder, and its way to the store."""
     own = FlakyStore(str(path / "store.db"))
     try:
-        async with counting_replicas(own, runtime, lambda: 1) as counted:
+        async with counting_replicas(own, runtime, lambda: 1, BackgroundTasks()) as counted:
             yield counted, own
     finally:
         await own.close()
@@ -209,8 +210,8 @@ async def test_a_server_starts_over_a_store_that_is_down_and_counts_when_it_is_b
     await lease(store, "other").renew()
     store.set_down(True)
     async with (
-        counting_replicas(store, runtime, lambda: 1) as counted,
-        counting_replicas(store, runtime, lambda: 1) as in_other_worker,
+        counting_replicas(store, runtime, lambda: 1, BackgroundTasks()) as counted,
+        counting_replicas(store, runtime, lambda: 1, BackgroundTasks()) as in_other_worker,
     ):
         assert (counted.count, in_other_worker.count) == (1, 1)
         store.set_down(False)
@@ -229,6 +230,6 @@ async def test_a_store_that_hangs_holds_up_neither_the_start_nor_the_stop(
     monkeypatch.setattr(store, "search", hang)
     monkeypatch.setattr(store, "delete", hang)
     async with asyncio.timeout(10):
-        async with counting_replicas(store, tmp_path, lambda: 1) as counted:
+        async with counting_replicas(store, tmp_path, lambda: 1, BackgroundTasks()) as counted:
             assert counted.count == 1
             await reached(lambda: "cannot be counted, 1 stay: no response within 0.3 s" in caplog.text)

@@ -8,6 +8,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import connector_document
 from opensearch_ml_stream.connectors.model_options import NO_OPTIONS, ModelOptions
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
@@ -117,9 +118,9 @@ async def prediction_setup(
     live, cipher, metrics, scripts = LiveSettings(Settings(**settings)), Cipher(store), Metrics(), PainlessRunner(store)
     models = ModelCache(store, cipher, live, no_deployment, ModelAdditions(protocols, options))
     try:
-        async with open_budgets(folder, store, metrics.count_cost, now_millis) as budgets:
+        async with open_budgets(folder, store, metrics.count_cost, now_millis, BackgroundTasks()) as budgets:
             counts = StreamCounts(folder, 1)
-            streams = OpenStreams(counts, live, metrics)
+            streams = OpenStreams(counts, live, metrics, BackgroundTasks())
             calls = ProviderCalls(live, provider, RateLimits(folder), budgets, streams)
             batch = BatchJobs(models, calls, store, scripts, lambda: 1_000)
             with open_statistics(folder) as statistics, closing(counts):

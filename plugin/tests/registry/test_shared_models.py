@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, Unavailable
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.registry import orphans, reload
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
@@ -149,7 +150,7 @@ async def test_the_sweep_goes_on_after_the_store_was_down(
 
     monkeypatch.setattr(store, "search", search_after_a_failure)
     with caplog.at_level(logging.INFO):
-        async with orphans.sweeping_orphans(store, interval=0.001):
+        async with orphans.sweeping_orphans(store, BackgroundTasks(), interval=0.001):
             while len(caplog.messages) < 2:  # noqa: ASYNC110 - a poller
                 await asyncio.sleep(0.001)
     assert caplog.messages == [

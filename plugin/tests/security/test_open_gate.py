@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, Unauthorized, Unavailable
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.security import choose_gate as module
 from opensearch_ml_stream.plugin.security.choose_gate import open_gate
 from opensearch_ml_stream.plugin.security.own_accounts import create_key, key_id, remove_account
@@ -69,7 +70,9 @@ async def until_closed(gate: Gate) -> None:
 
 async def test_with_none_everyone_is_let_in(store: StoreThatMayBeDown, tmp_path: Path) -> None:
     await create_key(store, "app", "ml_full_access", 0)
-    async with open_gate(Settings(security="none", host="0.0.0.0"), store, tmp_path, lambda: 0) as gate:
+    async with open_gate(
+        Settings(security="none", host="0.0.0.0"), store, tmp_path, lambda: 0, BackgroundTasks()
+    ) as gate:
         assert await gate.admit(STRANGER, PREDICT) is ANYONE
 
 
@@ -77,7 +80,7 @@ async def test_with_none_everyone_is_let_in(store: StoreThatMayBeDown, tmp_path:
 async def test_where_a_login_is_needed_nobody_is_let_in_without_an_account(
     store: StoreThatMayBeDown, tmp_path: Path, security: str, host: str
 ) -> None:
-    async with open_gate(Settings(security=security, host=host), store, tmp_path, lambda: 0) as gate:
+    async with open_gate(Settings(security=security, host=host), store, tmp_path, lambda: 0, BackgroundTasks()) as gate:
         with pytest.raises(Unauthorized):
             await gate.admit(STRANGER, PREDICT)
 
@@ -85,7 +88,9 @@ async def test_where_a_login_is_needed_nobody_is_let_in_without_an_account(
 async def test_the_first_account_closes_the_gate_and_removing_it_does_not_open_it(
     store: StoreThatMayBeDown, tmp_path: Path
 ) -> None:
-    async with open_gate(Settings(security="auto", host="127.0.0.1"), store, tmp_path, lambda: 0) as gate:
+    async with open_gate(
+        Settings(security="auto", host="127.0.0.1"), store, tmp_path, lambda: 0, BackgroundTasks()
+    ) as gate:
         assert await gate.admit(STRANGER, PREDICT) is ANYONE
         key = await create_key(store, "app", "ml_full_access", 0)
         await until_closed(gate)
@@ -100,7 +105,9 @@ async def test_nobody_is_let_in_while_the_store_has_not_said_whether_there_are_a
 ) -> None:
     await create_key(store, "app", "ml_full_access", 0)
     store.down = True
-    async with open_gate(Settings(security="auto", host="127.0.0.1"), store, tmp_path, lambda: 0) as gate:
+    async with open_gate(
+        Settings(security="auto", host="127.0.0.1"), store, tmp_path, lambda: 0, BackgroundTasks()
+    ) as gate:
         with pytest.raises(Unavailable, match="down"):
             await gate.admit(STRANGER, PREDICT)
         store.down = False
@@ -113,7 +120,9 @@ async def test_nobody_is_let_in_while_the_store_has_not_said_whether_there_are_a
 
 
 async def test_what_was_in_force_stays_while_the_store_is_down(store: StoreThatMayBeDown, tmp_path: Path) -> None:
-    async with open_gate(Settings(security="auto", host="127.0.0.1"), store, tmp_path, lambda: 0) as gate:
+    async with open_gate(
+        Settings(security="auto", host="127.0.0.1"), store, tmp_path, lambda: 0, BackgroundTasks()
+    ) as gate:
         store.down = True
         async with asyncio.timeout(10):
             while store.refusals < 2:  # noqa: ASYNC110 - looks again and again
@@ -131,7 +140,7 @@ async def test_users_of_opensearch_are_let_in_and_those_of_the_sidecar_are_not(
 ) -> None:
     store.plugin = ScriptedPlugin()
     key = await create_key(store, "app", "ml_full_access", 0)
-    async with open_gate(settings, store, tmp_path, lambda: 0) as gate:
+    async with open_gate(settings, store, tmp_path, lambda: 0, BackgroundTasks()) as gate:
         assert gate.asks_for_login
         assert (await gate.admit(request_of("ann"), PREDICT)).name == "ann"
         for stranger in (STRANGER, with_key(key.value), request_of("ann", "wrong")):
@@ -144,7 +153,7 @@ async def test_nobody_is_let_in_before_the_cluster_has_said_whether_it_has_the_p
 ) -> None:
     plugin = store.plugin = ScriptedPlugin()
     plugin.down = True
-    async with open_gate(of_cluster(), store, tmp_path, lambda: 0) as gate:
+    async with open_gate(of_cluster(), store, tmp_path, lambda: 0, BackgroundTasks()) as gate:
         assert not gate.asks_for_login
         for caller in (STRANGER, request_of("ann")):
             with pytest.raises(Unavailable):
@@ -159,7 +168,7 @@ async def test_without_the_plugin_the_sidecars_own_users_and_keys_decide(
 ) -> None:
     plugin = store.plugin = ScriptedPlugin()
     plugin.installed = False
-    async with open_gate(of_cluster(), store, tmp_path, lambda: 0) as gate:
+    async with open_gate(of_cluster(), store, tmp_path, lambda: 0, BackgroundTasks()) as gate:
         assert await gate.admit(STRANGER, PREDICT) is ANYONE
         plugin.installed = True  # what the cluster has said once stays
         key = await create_key(store, "app", "ml_full_access", 0)
@@ -167,7 +176,7 @@ async def test_without_the_plugin_the_sidecars_own_users_and_keys_decide(
         assert gate.asks_for_login
         assert (await gate.admit(with_key(key.value), PREDICT)).name == "app"
     plugin.installed = False
-    async with open_gate(of_cluster(host="0.0.0.0"), store, tmp_path, lambda: 0) as gate:
+    async with open_gate(of_cluster(host="0.0.0.0"), store, tmp_path, lambda: 0, BackgroundTasks()) as gate:
         with pytest.raises(Unauthorized):
             await gate.admit(STRANGER, PREDICT)
 
@@ -178,14 +187,14 @@ async def test_a_cluster_is_not_asked_about_users_where_the_settings_say_otherwi
 ) -> None:
     plugin = store.plugin = ScriptedPlugin()
     key = await create_key(store, "app", "ml_full_access", 0)
-    async with open_gate(of_cluster(security), store, tmp_path, lambda: 0) as gate:
+    async with open_gate(of_cluster(security), store, tmp_path, lambda: 0, BackgroundTasks()) as gate:
         assert (await gate.admit(with_key(key.value), PREDICT)).name in ("app", "")
     assert plugin.asked == []
 
 
 async def test_an_embedded_store_has_no_users_of_opensearch(store: StoreThatMayBeDown, tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="name a cluster with --store"):
-        async with open_gate(of_cluster("opensearch"), store, tmp_path, lambda: 0):
+        async with open_gate(of_cluster("opensearch"), store, tmp_path, lambda: 0, BackgroundTasks()):
             pass
 
 
@@ -198,7 +207,7 @@ async def test_a_proxy_and_roles_of_the_settings_reach_the_gate(store: StoreThat
         proxy_auth_roles_header="x-proxy-roles",
     )
     headers = [(b"x-proxy-user", b"bob"), (b"x-proxy-roles", b"team-b")]
-    async with open_gate(settings, store, tmp_path, lambda: 0) as gate:
+    async with open_gate(settings, store, tmp_path, lambda: 0, BackgroundTasks()) as gate:
         bob = await gate.admit({"headers": headers, "client": ("10.1.2.3", 4)}, PREDICT)
         assert (bob.name, bob.backend_roles) == ("bob", frozenset({"team-b"}))
         assert not gate.asks_for_login
@@ -215,7 +224,7 @@ async def test_a_request_goes_on_to_the_cluster_for_the_role_that_says_so_and_wi
 ) -> None:
     full = await create_key(store, "ops", "ml_full_access", 0)
     passing = await create_key(store, "app", "pass_through_access", 0)
-    async with open_gate(Settings(security="own"), store, tmp_path, lambda: 0) as gate:
+    async with open_gate(Settings(security="own"), store, tmp_path, lambda: 0, BackgroundTasks()) as gate:
         for request in (bearer(passing.value), with_key(passing.value)):
             admitted = await TenantGate(gate).admit_to_cluster(request)
             assert admitted == {
@@ -233,7 +242,7 @@ async def test_a_request_goes_on_to_the_cluster_for_the_role_that_says_so_and_wi
 async def test_a_request_goes_on_as_it_came_where_nobody_logs_in(store: StoreThatMayBeDown, tmp_path: Path) -> None:
     request = bearer("of the cluster's own")
     for settings in (Settings(security="none"), Settings(security="auto", host="127.0.0.1")):
-        async with open_gate(settings, store, tmp_path, lambda: 0) as gate:
+        async with open_gate(settings, store, tmp_path, lambda: 0, BackgroundTasks()) as gate:
             assert await gate.admit_to_cluster(request) == request
 
 
@@ -242,7 +251,7 @@ async def test_a_request_of_a_user_of_opensearch_goes_on_as_it_came_and_unasked(
     store: StoreThatMayBeDown, tmp_path: Path, settings: Settings
 ) -> None:
     plugin = store.plugin = ScriptedPlugin()
-    async with open_gate(settings, store, tmp_path, lambda: 0) as gate:
+    async with open_gate(settings, store, tmp_path, lambda: 0, BackgroundTasks()) as gate:
         for request in (request_of("nobody"), request_of("ann", "wrong"), STRANGER):
             assert await gate.admit_to_cluster(request) == request
     assert plugin.asked == []
@@ -253,6 +262,6 @@ async def test_no_request_goes_on_before_the_cluster_has_said_whether_it_has_the
 ) -> None:
     plugin = store.plugin = ScriptedPlugin()
     plugin.down = True
-    async with open_gate(of_cluster(), store, tmp_path, lambda: 0) as gate:
+    async with open_gate(of_cluster(), store, tmp_path, lambda: 0, BackgroundTasks()) as gate:
         with pytest.raises(Unavailable):
             await gate.admit_to_cluster(STRANGER)

@@ -20,6 +20,8 @@ class FakeMachine:
         self.hanging: set[int] = set()
         self.ready = True
         self.forgotten: list[int] = []
+        self.refusals: list[OSError] = []  # of starts
+        self.tries: list[float] = []  # when starts were asked for
         self._beats: dict[int, int] = {}
         self._ready: set[int] = set()
         self._ended: list[tuple[int, int]] = []
@@ -28,6 +30,9 @@ class FakeMachine:
     # Processes.
 
     def start(self, work: Callable[[int], None]) -> int:
+        self.tries.append(self.now)
+        if self.refusals:
+            raise self.refusals.pop()
         work(-1)
         pid = 1000 + len(self.started)
         self.started.append(pid)

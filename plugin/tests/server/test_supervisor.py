@@ -1,13 +1,17 @@
 """Workers are started, replaced when they die or hang, and stopped together; processes and clock are fakes."""
 
+import errno
 import logging
 import signal
+from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
 from opensearch_ml_stream.plugin.server.processes import DUMP_SIGNAL
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.task_failures import TaskFailures
 from tests.server.fake_machine import FakeMachine
 
 STOP = [(1000, signal.SIGTERM)]
@@ -24,6 +28,8 @@ def run(
     grace: float = 3,
     works: list[tuple[int, int]] | None = None,
     sides: tuple[str, ...] = (),
+    failures: TaskFailures | None = None,
+    forget: Callable[[int], None] | None = None,
 ) -> int:
     """The exit code; all events have happened."""
     listeners = [True]
@@ -32,8 +38,9 @@ def run(
         machine,
         machine,
         work=lambda *arguments: works.append(arguments) if works is not None else None,
-        forget=machine.forgotten.append,
+        forget=forget or machine.forgotten.append,
         clock=lambda: machine.now,
+        failures=(failures or TaskFailures()).of(0),
         sides=sides,
     )
     code = supervisor.run(listeners.clear)
@@ -79,11 +86,94 @@ def test_a_server_whose_first_workers_cannot_serve_ends_with_1(
     machine: FakeMachine, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine.ready = False
-    machine.events = [*machine.passes(1), machine.dies(1001), *machine.passes(0.5)]
+    machine.events = [machine.dies(1001), *machine.passes(0.5), machine.dies(1000), *machine.passes(0.5)]
+    with caplog.at_level(logging.ERROR):
+        assert run(machine, workers=2, sides=("keeper",)) == 1
+    assert caplog.messages == [
+        "worker 1001 ended with exit code 1 before it served; it is replaced",
+        "worker 1000 ended with exit code 1 before it served; the server stops",
+    ]
+    assert machine.signals == [(1002, signal.SIGTERM)], "the keeper"
+
+
+def test_a_server_of_which_no_worker_can_be_started_says_so_and_ends_with_1(
+    machine: FakeMachine, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine.refusals = [BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")] * 2
     with caplog.at_level(logging.ERROR):
         assert run(machine, workers=2) == 1
-    assert caplog.messages == ["worker 1001 ended with exit code 1 before it served; the server stops"]
-    assert machine.signals == STOP
+    assert caplog.messages == [
+        "a worker cannot be started (Resource temporarily unavailable); it is tried again in 1 s",
+        "a worker cannot be started (Resource temporarily unavailable); it is tried again in 1 s",
+        "no worker can be started; the server stops",
+    ]
+
+
+def test_a_worker_that_cannot_be_started_is_due_again_with_growing_pauses_while_the_others_serve(
+    machine: FakeMachine, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = TaskFailures(clock=lambda: machine.now)
+    problems: list[list[str]] = []
+
+    def runs_out() -> None:
+        machine.refusals += [BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")] * 3
+
+    def look() -> None:
+        problems.append(failures.problems())
+
+    machine.events = [
+        *machine.passes(5), runs_out, machine.dies(1000), *machine.passes(6), look, *machine.passes(8), look,
+        machine.asked_to_stop, *machine.passes(0.5),
+    ]  # fmt: skip
+    with caplog.at_level(logging.ERROR):
+        assert run(machine, workers=2, failures=failures) == 0
+    [*_, first, second, third, last] = machine.tries
+    assert [second - first, third - second, last - third] == [1, 2, 4]
+    assert "a worker cannot be started (Resource temporarily unavailable); it is tried again in 4 s" in caplog.messages
+    assert len(machine.started) == 3
+    assert 1001 in {pid for pid, _ in machine.signals}, "the other one served to the end"
+    assert problems == [
+        ["The background task supervisor has failed (BlockingIOError: Resource temporarily unavailable) and is tried "
+         "again; see the log"],
+        [],
+    ]  # fmt: skip
+    assert failures.counts() == {"supervisor": 3}
+
+
+def test_a_worker_that_never_comes_to_serve_is_replaced_ever_later(machine: FakeMachine) -> None:
+    def fails() -> None:
+        machine.now += 0.5
+        machine.ready = False
+        for pid in machine.running.keys() - {1001}:
+            machine.dies(pid)()
+
+    machine.events = [*machine.passes(5), *[fails] * 200, machine.asked_to_stop, *machine.passes(0.5)]
+    assert run(machine, workers=2) == 0
+    [_, _, *tries] = machine.tries
+    pauses = [round(later - earlier) for earlier, later in pairwise(tries)]
+    assert pauses[:6] == [1, 2, 4, 8, 16, 30]
+
+
+@pytest.mark.breaks("supervisor")
+def test_the_supervisor_goes_on_when_something_fails_in_it(
+    machine: FakeMachine, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = TaskFailures(clock=lambda: machine.now)
+    full = [OSError(errno.ENOSPC, "No space left on device")]
+
+    def forget(pid: int) -> None:
+        if full:
+            raise full.pop()
+
+    machine.events = [
+        *machine.passes(5), machine.dies(1000), *machine.passes(6), machine.asked_to_stop, *machine.passes(0.5),
+    ]  # fmt: skip
+    with caplog.at_level(logging.ERROR):
+        assert run(machine, workers=2, failures=failures, forget=forget) == 0
+    [record] = [record for record in caplog.records if record.message == "the supervisor failed; it goes on"]
+    assert record.exc_info is not None
+    assert len(machine.started) == 3
+    assert (failures.counts(), failures.problems()) == ({"supervisor": 1}, [])
 
 
 def test_a_worker_that_ends_while_the_server_stops_is_not_replaced(machine: FakeMachine) -> None:

@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
 from opensearch_ml_stream.plugin.app import Sidecar
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.server import file_descriptors, worker
 from opensearch_ml_stream.plugin.server import heartbeats as heartbeats_module
@@ -29,12 +30,14 @@ from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.server.worker import GC_THRESHOLDS, Server
 from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.task_failures import TaskFailures
 from opensearch_ml_stream.rest_handlers.callers import OpenGate
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,
     InFlightResponses,
     ResponseLimits,
 )
+from tests.background.broken_task import BrokenTask
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.virtual_time_loop import VirtualTimeLoop
 
@@ -106,7 +109,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 @asynccontextmanager
 async def serving(
-    monkeypatch: pytest.MonkeyPatch, runtime: Path, heartbeats: Heartbeats
+    monkeypatch: pytest.MonkeyPatch, runtime: Path, heartbeats: Heartbeats, failures: TaskFailures | None = None
 ) -> AsyncIterator[tuple[FakeServer, dict[int, Callable[[], None]]]]:
     """A worker that runs until it is stopped; its server, and what it waits for beside clients."""
     servers: list[FakeServer] = []
@@ -117,7 +120,7 @@ async def serving(
 
     monkeypatch.setattr(asyncio.get_running_loop(), "create_server", create_server)
     listener = FakeListener()
-    place = WorkerPlace(cast(socket.socket, listener), runtime, PARENT, heartbeats, 0)
+    place = WorkerPlace(cast(socket.socket, listener), runtime, PARENT, heartbeats, failures or TaskFailures(), 0)
     readers: dict[int, Callable[[], None]] = {}
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(loop, "add_reader", readers.__setitem__)
@@ -158,7 +161,7 @@ async def test_a_worker_whose_server_has_ended_stops(monkeypatch: pytest.MonkeyP
 async def test_a_worker_beats_each_second_while_its_loop_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats_module, "BEAT_SECONDS", 0.01)
     heartbeats = Heartbeats(2)
-    with heartbeats.beating(1):
+    async with BackgroundTasks().running("heartbeat", lambda: heartbeats.beat(1)):
         await until(lambda: heartbeats.count(1) > 3)
     beats = heartbeats.count(1)
     await asyncio.sleep(0.05)
@@ -184,6 +187,18 @@ async def test_connections_are_looked_at_each_second_and_a_lack_of_descriptors_i
     assert sum("no file descriptor is left" in message for message in caplog.messages) == 1
 
 
+@pytest.mark.breaks("connections")
+async def test_connections_are_looked_at_though_a_look_has_failed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(worker, "SWEEP_SECONDS", 0.01)
+    broken = BrokenTask(monkeypatch, caplog)
+    broken.breaks(file_descriptors, "are_exhausted")
+    async with serving(monkeypatch, tmp_path, Heartbeats(1), broken.background.failures):
+        await broken.recovers("connections")
+        signal.raise_signal(signal.SIGTERM)
+
+
 def test_the_settings_limit_what_a_client_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_descriptors, "limit", lambda: 1_000_000)
     limits = worker.connection_limits(Settings(request_timeout_seconds=7, max_connections=8))
@@ -201,7 +216,15 @@ async def ping() -> None:
 def new_server(grace: float = 30) -> tuple[Server, InFlightResponses]:
     in_flight = InFlightResponses(ResponseLimits(max_body_size=1, first_event_wait=1, heartbeat=1))
     sidecar = Sidecar(
-        application, in_flight, LiveSettings(SETTINGS), Metrics(), OpenGate(), ping, services=(), drains=()
+        application,
+        in_flight,
+        LiveSettings(SETTINGS),
+        Metrics(),
+        BackgroundTasks(),
+        OpenGate(),
+        ping,
+        services=(),
+        drains=(),
     )
     return Server(sidecar, grace, ConnectionLimits()), in_flight
 

@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import (
     DOCUMENT_ID,
     DynamicSettings,
-    watch_settings,
     watching_settings,
 )
 from opensearch_ml_stream.plugin.store import Document, Index, Store
@@ -26,11 +26,8 @@ def worker(store: Store) -> DynamicSettings:
 
 @asynccontextmanager
 async def watched(store: Store, live: LiveSettings) -> AsyncIterator[None]:
-    task = asyncio.create_task(watch_settings(store, live, interval=0.01))
-    yield
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    async with watching_settings(store, live, BackgroundTasks(), interval=0.01):
+        yield
 
 
 async def until(live: LiveSettings, **fields: object) -> None:
@@ -90,7 +87,7 @@ async def test_settings_are_watched_while_the_block_runs(store: Store) -> None:
     here, there = worker(store), worker(store)
     await here.change({TASKS: 9})
     before = asyncio.all_tasks()
-    async with watching_settings(store, there.live):
+    async with watching_settings(store, there.live, BackgroundTasks()):
         await until(there.live, max_batch_inference_tasks=9)
         assert len(asyncio.all_tasks() - before) == 1
     assert asyncio.all_tasks() == before

@@ -25,5 +25,5 @@ EXTENSION = Extension(
             is_flag=True,
         ),
     ),
-    processes=(ServerProcess("keeper", prepare=f"{_KEEPER}prepare", run=f"{_KEEPER}open_keeper"),),
+    processes=(ServerProcess("keeper", prepare=f"{_KEEPER}prepare", run=f"{_KEEPER}open_keeper", has_tasks=True),),
 )

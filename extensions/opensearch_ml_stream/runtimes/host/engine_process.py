@@ -17,6 +17,7 @@ from opensearch_ml_stream.runtimes.engine_settings import read_engine_settings
 from opensearch_ml_stream.runtimes.host.engine_socket import EngineSocket
 from opensearch_ml_stream.runtimes.host.failures import FailureLog
 from opensearch_ml_stream.runtimes.host.keeper_socket import Keeper
+from opensearch_ml_stream.runtimes.host.watched import Turn, start_watched
 
 WATCH_SECONDS = 2.0
 SILENT_SECONDS = 5.0  # for the health route to respond in
@@ -50,7 +51,8 @@ class EngineProcess:
         except (ValueError, OSError) as error:
             self._fail(f"{error} (model-settings.json: parameters.extra)")
             return 1
-        relaying = asyncio.create_task(self._relay(server, f'"GET {command.health} '))
+        relay = self._relay_turn(server, f'"GET {command.health} ')
+        relaying = start_watched("relay of the engine's log", relay, self._log, self._keeper)
         end, exited = asyncio.create_task(ending.wait()), asyncio.create_task(server.wait())
         living = asyncio.create_task(self._live(command.health))
         await asyncio.wait({end, exited, living}, return_when=asyncio.FIRST_COMPLETED)
@@ -95,19 +97,24 @@ class EngineProcess:
         except (OSError, ValueError, IndexError, asyncio.TimeoutError):  # noqa: UP041  # another one in Python 3.10
             return 0
 
-    async def _relay(self, server: asyncio.subprocess.Process, health: str) -> None:
-        """Pass on what the server writes, but for its log of our own looks."""
+    def _relay_turn(self, server: asyncio.subprocess.Process, health: str) -> Turn:
+        """Return what passes on a line that the server writes, but for its log of our own looks."""
         assert server.stdout is not None
-        is_error = False
-        while line := await _read_line(server.stdout):
+        reader, is_error = server.stdout, False
+
+        async def pass_on() -> "float | None":
+            nonlocal is_error
+            line = await _read_line(reader)
             text = line.decode("utf-8", "replace").strip()
-            if health in text:
-                continue
-            with suppress(OSError):
-                sys.stderr.write(f"runtime {self._start['settings']['name']}: {text}\n")
-            if text and not self._is_ready and (_ERROR.search(text) or not is_error):
-                is_error = bool(_ERROR.search(text))
-                self._said = text[:_MAX_REASON]
+            if health not in text:
+                with suppress(OSError):
+                    sys.stderr.write(f"runtime {self._start['settings']['name']}: {text}\n")
+                if text and not self._is_ready and (_ERROR.search(text) or not is_error):
+                    is_error = bool(_ERROR.search(text))
+                    self._said = text[:_MAX_REASON]
+            return 0.0 if line else None
+
+        return pass_on
 
     def _ending(self, code: int) -> str:
         how = f"ended with exit code {code}" if code >= 0 else f"was killed by signal {-code}"

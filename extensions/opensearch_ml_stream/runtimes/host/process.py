@@ -20,6 +20,7 @@ from opensearch_ml_stream.runtimes.host.figures import Figures
 from opensearch_ml_stream.runtimes.host.handler_application import CustomHandlers, custom_handlers
 from opensearch_ml_stream.runtimes.host.keeper_socket import Keeper
 from opensearch_ml_stream.runtimes.host.served_model import ServedModel
+from opensearch_ml_stream.runtimes.host.watched import Turn, start_watched
 from opensearch_ml_stream.runtimes.host.worker_connection import WorkerConnection
 from opensearch_ml_stream.runtimes.interface.alias import install_mlserver_alias
 from opensearch_ml_stream.runtimes.own_metrics import OwnMetrics
@@ -104,7 +105,7 @@ class _Process:
             self._keeper.end()  # so that threads of the model cannot hold the process up
             return 1
         metrics = OwnMetrics(import_module("mlserver.metrics").REGISTRY, self._start["socket"])
-        telling = asyncio.create_task(self._tell_figures(metrics))
+        telling = start_watched("figures", self._figures_turn(metrics), self._log, self._keeper)
         await ending.wait()
         telling.cancel()
         server.close()
@@ -154,16 +155,20 @@ class _Process:
         self._failed = True
         self._keeper.end()
 
-    async def _tell_figures(self, metrics: OwnMetrics) -> None:
+    def _figures_turn(self, metrics: OwnMetrics) -> Turn:
         told: Mapping[str, int] = {}
         left_out: list[str] = []
-        while True:
+
+        async def tell() -> float:
+            nonlocal told, left_out
             left_out = self._write_metrics(metrics, left_out)
             figures = self._figures.copied()
             if figures != told:
                 told = figures
                 self._keeper.tell("figures", **figures)
-            await asyncio.sleep(self._start.get("figures_seconds", FIGURES_SECONDS))
+            return float(self._start.get("figures_seconds", FIGURES_SECONDS))
+
+        return tell
 
     def _write_metrics(self, metrics: OwnMetrics, left_out: list[str]) -> list[str]:
         """Write what the model has counted; the log says which of its metrics are left out, and why none is there."""

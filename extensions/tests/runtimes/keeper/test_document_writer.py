@@ -14,6 +14,7 @@ from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelF
 from opensearch_ml_stream.extensions.runtimes.keeper.runtime_documents import DocumentState, RuntimeDocuments
 from opensearch_ml_stream.extensions.runtimes.service.control import Operation
 from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
@@ -63,7 +64,7 @@ async def keeper(tmp_path: Path, documents: RuntimeDocuments, monkeypatch: pytes
     (folder / "model-settings.json").write_text(json.dumps(MODEL))
     (tmp_path / "runtimes").mkdir()
     settings = Settings().with_section(RuntimesSettings(models=str(folder.parent)))
-    keeper = Keeper(LiveSettings(settings), tmp_path / "runtimes", documents, Paths())
+    keeper = Keeper(LiveSettings(settings), tmp_path / "runtimes", documents, Paths(), BackgroundTasks())
     await keeper.begin()
     put(keeper, "DEPLOYED")
     await keeper.documents.flush()

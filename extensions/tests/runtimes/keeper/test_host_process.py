@@ -14,6 +14,7 @@ import pytest
 from opensearch_ml_stream.extensions.runtimes.keeper import host_process, loaded_model
 from opensearch_ml_stream.extensions.runtimes.keeper.host_process import Launch
 from opensearch_ml_stream.extensions.runtimes.keeper.loaded_model import LoadedModel
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 
 PROGRAM = Path(__file__).parent / "scripted_program.py"
 
@@ -25,7 +26,7 @@ async def loaded(tmp_path: Path, *scripts: str, processes: int = 1) -> AsyncIter
     introduction = {"folder": str(tmp_path), "settings": {"scripts": scripts, "marks": str(marks)}}
     launch = Launch("m", sys.executable, {"PATH": os.environ["PATH"]}, introduction, PROGRAM)
     sockets = [str(tmp_path / f"1.{number}.sock") for number in range(processes)]
-    model = LoadedModel(launch, sockets, lambda: None)
+    model = LoadedModel(launch, sockets, lambda: None, BackgroundTasks())
     try:
         yield model
     finally:
@@ -153,7 +154,9 @@ async def test_all_processes_of_a_model_end_together(tmp_path: Path) -> None:
 
 
 async def test_an_interpreter_that_cannot_be_run_is_told(tmp_path: Path) -> None:
-    model = LoadedModel(Launch("m", str(tmp_path / "python"), {}, {}), [str(tmp_path / "s")], lambda: None)
+    model = LoadedModel(
+        Launch("m", str(tmp_path / "python"), {}, {}), [str(tmp_path / "s")], lambda: None, BackgroundTasks()
+    )
     try:
         assert not await model.settled()
         assert model.failure == f"a process of it cannot be started: {tmp_path}/python: No such file or directory"

@@ -13,6 +13,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Upst
 from opensearch_ml_stream.extensions.runtimes.keeper.keeper import Keeper, open_keeper
 from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE
 from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings
@@ -44,7 +45,7 @@ class Repository:
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[Keeper]:
         settings = Settings(store=f"sqlite:///{self.database}").with_section(RuntimesSettings(models=str(self.models)))
-        async with open_keeper(settings, self.runtimes, Paths()) as keeper:
+        async with open_keeper(settings, self.runtimes, Paths(), BackgroundTasks()) as keeper:
             yield keeper
 
     async def stored(self, id: str) -> dict[str, Any]:

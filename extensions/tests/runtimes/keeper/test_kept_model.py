@@ -15,6 +15,7 @@ from opensearch_ml_stream.extensions.runtimes.keeper.host_process import Launch
 from opensearch_ml_stream.extensions.runtimes.keeper.kept_model import KeptModel
 from opensearch_ml_stream.extensions.runtimes.keeper.loaded_model import LoadedModel
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 
 PROGRAM = Path(__file__).parent / "scripted_program.py"
 GOOD, BROKEN = "ready stay", "failed end"
@@ -32,9 +33,9 @@ async def kept(
         marks.mkdir()
         settings = {"scripts": [folder.settings["script"]], "marks": str(marks)}
         launch = Launch(name, sys.executable, {"PATH": os.environ["PATH"]}, {"settings": settings}, PROGRAM)
-        return LoadedModel(launch, [str(tmp_path / f"{number}.sock")], on_change)
+        return LoadedModel(launch, [str(tmp_path / f"{number}.sock")], on_change, BackgroundTasks())
 
-    model = KeptModel("m", folder, start, on_change, 0.0)
+    model = KeptModel("m", folder, start, on_change, 0.0, BackgroundTasks())
     try:
         yield model
     finally:

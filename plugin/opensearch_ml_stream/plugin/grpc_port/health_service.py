@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound, Throttled
-from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
 from opensearch_ml_stream.plugin.grpc_port.parsing import parse
@@ -54,23 +54,18 @@ class Health:
         self._watches = 0
 
     @asynccontextmanager
-    async def looking(self) -> AsyncIterator[None]:
+    async def looking(self, background: BackgroundTasks) -> AsyncIterator[None]:
         """Look whether they are ready now, and every LOOK_SECONDS while the block runs."""
 
-        async def look() -> None:
+        async def look() -> float:
             is_ready = await self._ready()
             if is_ready != self._is_ready:
                 self._is_ready = is_ready
                 self._changed.set()
                 self._changed = asyncio.Event()
+            return LOOK_SECONDS
 
-        async def look_on() -> None:
-            while True:
-                await asyncio.sleep(LOOK_SECONDS)
-                await look()
-
-        await look()
-        async with running_beside(look_on()):
+        async with background.running("gRPC health", look, after=await look()):
             yield
 
     def handlers(self, calls: CallHandlers) -> dict[str, Handler]:

@@ -8,9 +8,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
-from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 
 LOOK_SECONDS = 0.25
 LAST_CALLS_SECONDS = 3600  # for the calls of a server that was replaced
@@ -21,16 +22,17 @@ log = logging.getLogger("opensearch_ml_stream")
 class ReplacedServers:
     """The server that listens, made by `start`, and those before it whose calls go on; held with `async with`."""
 
-    def __init__(self, start: Callable[[], Awaitable[Any]]) -> None:
+    def __init__(self, start: Callable[[], Awaitable[Any]], background: BackgroundTasks) -> None:
         self._start = start
+        self._background = background
+        self._listening: Any = None
         self._servers: set[Any] = set()
-        self._endings: set[asyncio.Task[None]] = set()
         self._is_stopping = False
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> "ReplacedServers":
-        server = await self._new_server()
-        await self._stack.enter_async_context(running_beside(self._watch(server)))
+        await self._listen()
+        await self._stack.enter_async_context(self._background.running("gRPC server", self._watch))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -42,21 +44,19 @@ class ReplacedServers:
         self._is_stopping = True
         await asyncio.gather(*[server.stop(seconds) for server in self._servers])
 
-    async def _new_server(self) -> Any:
-        server = await self._start()
-        self._servers.add(server)
-        return server
+    async def _listen(self) -> None:
+        self._listening = await self._start()
+        self._servers.add(self._listening)
 
-    async def _watch(self, server: Any) -> None:
-        while True:
-            failure = await _failure(server)
-            if self._is_stopping:
-                return
-            log.error("the gRPC server of this worker has ended, and is replaced", exc_info=failure)
-            ending = asyncio.create_task(self._end(server))
-            self._endings.add(ending)
-            ending.add_done_callback(self._endings.discard)
-            server = await self._new_server()
+    async def _watch(self) -> float | None:
+        server = self._listening
+        failure = await _failure(server)
+        if self._is_stopping:
+            return None
+        log.error("the gRPC server of this worker has ended, and is replaced", exc_info=failure)
+        await self._listen()
+        self._background.start("ended gRPC server", partial(self._end, server))
+        return 0
 
     async def _end(self, server: Any) -> None:
         await server.stop(LAST_CALLS_SECONDS)

@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers
 from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
 from opensearch_ml_stream.plugin.grpc_port.health_service import HEALTH_SERVICE, Health, readiness
@@ -47,6 +48,7 @@ class Port:
     ping: Callable[[], Awaitable[None]]
     log: RequestLog
     services: Sequence[GrpcService]
+    background: BackgroundTasks
 
 
 @asynccontextmanager
@@ -83,7 +85,7 @@ async def serving_grpc(
         calls.stop()
         await servers.stop(seconds)
 
-    async with ReplacedServers(start) as servers, health.looking():
+    async with ReplacedServers(start, port.background) as servers, health.looking(port.background):
         yield stop
 
 

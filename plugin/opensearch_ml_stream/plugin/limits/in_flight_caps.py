@@ -12,6 +12,7 @@ from types import TracebackType
 
 from opensearch_ml_stream.connectors.errors import Throttled, Unavailable
 from opensearch_ml_stream.connectors.model_options import CallLimits
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.limits.stream_counts import Cap, StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.settings import LiveSettings
@@ -55,12 +56,13 @@ class OpenStreams:
     Who waits for the same cap is served in order of arrival, within a worker; workers do not wait for each other.
     """
 
-    def __init__(self, counts: StreamCounts, live: LiveSettings, metrics: Metrics) -> None:
+    def __init__(self, counts: StreamCounts, live: LiveSettings, metrics: Metrics, background: BackgroundTasks) -> None:
         self._counts = counts
         self._live = live
         self._metrics = metrics
+        self._background = background
         self._queue: list[_Waiting] = []
-        self._next_look: asyncio.TimerHandle | None = None
+        self._looking: asyncio.Task[None] | None = None
 
     def place(self, model_id: str, limits: CallLimits, user: str) -> AbstractAsyncContextManager[None]:
         """Return the place of one stream of a user ("" for none), to be held with `async with` while it is open.
@@ -101,8 +103,8 @@ class OpenStreams:
         loop = asyncio.get_running_loop()
         waiting = _Waiting(caps, full, loop.time() + settings.stream_queue_seconds, loop.create_future())
         self._queue.append(waiting)
-        if self._next_look is None:
-            self._next_look = loop.call_later(LOOK_SECONDS, self._look)
+        if self._looking is None or self._looking.done():
+            self._looking = self._background.start("stream queue", self._look, after=LOOK_SECONDS)
         with self._metrics.stream_waits():
             await self._turn(waiting)
 
@@ -129,30 +131,31 @@ class OpenStreams:
         if self._queue:
             self._serve_queue()
 
-    def _look(self) -> None:
+    async def _look(self) -> float | None:
         """Look for places that other workers have released, for as long as somebody waits."""
         self._serve_queue()
-        self._next_look = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look) if self._queue else None
+        if self._queue:
+            return LOOK_SECONDS
+        self._looking = None
+        return None
 
     def _serve_queue(self) -> None:
         """Give places to those who have waited longest, and refuse those who have waited for too long."""
         now = asyncio.get_running_loop().time()
-        queue, self._queue = self._queue, []
         full: set[bytes] = set()
-        for waiting in queue:
-            if waiting.turn.done():
-                continue  # its client has disconnected
-            try:
+        try:
+            for waiting in self._queue:
+                if waiting.turn.done():
+                    continue  # its client has disconnected
                 if waiting.full.key not in full and self._try_again(waiting):
                     continue
-            except Unavailable as error:
-                self._refuse_all(queue, error)
-                return
-            full.add(waiting.full.key)
-            if now >= waiting.give_up:
-                waiting.turn.set_exception(_refusal(waiting.full))
-            else:
-                self._queue.append(waiting)
+                full.add(waiting.full.key)
+                if now >= waiting.give_up:
+                    waiting.turn.set_exception(_refusal(waiting.full))
+        except Unavailable as error:
+            self._refuse_all(error)
+        finally:
+            self._queue = [waiting for waiting in self._queue if not waiting.turn.done()]
 
     def _try_again(self, waiting: _Waiting) -> bool:
         """Whether there was a place."""
@@ -163,9 +166,8 @@ class OpenStreams:
         waiting.full = full
         return False
 
-    def _refuse_all(self, queue: Sequence[_Waiting], error: Unavailable) -> None:
-        self._queue = []
-        for waiting in queue:
+    def _refuse_all(self, error: Unavailable) -> None:
+        for waiting in self._queue:
             if not waiting.turn.done():
                 waiting.turn.set_exception(Unavailable(error.reason))
 

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.limits.server_id import server_id
 from opensearch_ml_stream.plugin.shared.locked_file import append_zeros, open_shared, try_to_lock
@@ -117,7 +117,9 @@ async def is_served(store: Store, now: int) -> bool:
 
 
 @asynccontextmanager
-async def counting_replicas(store: Store, runtime: Path, now: Clock) -> AsyncIterator[Replicas]:
+async def counting_replicas(
+    store: Store, runtime: Path, now: Clock, background: BackgroundTasks
+) -> AsyncIterator[Replicas]:
     """Count the servers on the store while the block runs; `runtime` is the folder that the server's workers share.
 
     The block begins with the first count, or after TIMEOUT_SECONDS without one: the server then counts itself alone.
@@ -125,33 +127,36 @@ async def counting_replicas(store: Store, runtime: Path, now: Clock) -> AsyncIte
     replicas = Replicas()
     counted = asyncio.Event()
     lease = Lease(store, now, server_id(runtime))
+    holds_lock = False
+
+    async def count() -> float:
+        """Read the count of the worker that holds the lock, and be that worker from when there is no other on."""
+        nonlocal holds_lock
+        if not holds_lock:
+            holds_lock = shared.acquire()
+            if known := shared.read():
+                replicas.count = known
+        if not holds_lock:
+            if known:
+                counted.set()
+            return READ_SECONDS if known else FIRST_READ_SECONDS
+        renewed = await _renew(lease, replicas)
+        shared.write(replicas.count)
+        counted.set()
+        return RENEW_SECONDS if renewed else RETRY_SECONDS
+
     with closing(SharedCount(runtime)) as shared:
-        async with running_beside(_count(replicas, counted, shared, lease)):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(TIMEOUT_SECONDS):
-                    await counted.wait()
-            yield replicas
-
-
-async def _count(replicas: Replicas, counted: asyncio.Event, shared: SharedCount, lease: Lease) -> None:
-    """Read the count of the worker that holds the lock, and be that worker from when there is no other on."""
-    while not shared.acquire():
-        count = shared.read()
-        if count:
-            replicas.count = count
-            counted.set()
-        await asyncio.sleep(READ_SECONDS if count else FIRST_READ_SECONDS)
-    replicas.count = shared.read() or 1
-    try:
-        while True:
-            renewed = await _renew(lease, replicas)
-            shared.write(replicas.count)
-            counted.set()
-            await asyncio.sleep(RENEW_SECONDS if renewed else RETRY_SECONDS)
-    finally:
-        with suppress(MLStreamError, TimeoutError):
-            async with asyncio.timeout(LEAVE_SECONDS):
-                await lease.leave()
+        try:
+            async with background.running("replicas", count):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(TIMEOUT_SECONDS):
+                        await counted.wait()
+                yield replicas
+        finally:
+            if holds_lock:
+                with suppress(MLStreamError, TimeoutError):
+                    async with asyncio.timeout(LEAVE_SECONDS):
+                        await lease.leave()
 
 
 async def _renew(lease: Lease, replicas: Replicas) -> bool:

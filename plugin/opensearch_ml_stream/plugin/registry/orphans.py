@@ -1,12 +1,11 @@
 """Delete states and settings of models that are gone: ML Commons deletes a model, and knows nothing of either."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.registry.deployment_state_store import deployed_ids
 from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json
 from opensearch_ml_stream.plugin.store import Index, Store
@@ -40,20 +39,21 @@ async def _delete_without_model(store: Store, index: Index, ids: list[str]) -> i
 
 
 @asynccontextmanager
-async def sweeping_orphans(store: Store, interval: float = SWEEP_SECONDS) -> AsyncIterator[None]:
+async def sweeping_orphans(
+    store: Store, background: BackgroundTasks, interval: float = SWEEP_SECONDS
+) -> AsyncIterator[None]:
     """Sweep every `interval` seconds while the block runs, in a cluster; in the embedded store nothing is left over."""
     if store.cluster is None:
         yield
         return
-    async with running_beside(_sweep_again_and_again(store, interval)):
-        yield
 
-
-async def _sweep_again_and_again(store: Store, interval: float) -> None:
-    while True:
-        await asyncio.sleep(interval)
+    async def sweep() -> float:
         try:
             if count := await sweep_orphans(store):
                 log.info("Deleted %d deployed states and settings of models that no longer exist", count)
         except MLStreamError as error:
             log.warning("Deployed states and settings of deleted models stay for now: %s", error.reason)
+        return interval
+
+    async with background.running("orphans", sweep, after=interval):
+        yield

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
-from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.security.caller_headers import trusted_proxy
 from opensearch_ml_stream.plugin.security.cluster_gate import ClusterGate, unknown_caller
@@ -134,7 +134,12 @@ class AutoGate:
 
 @asynccontextmanager
 async def open_gate(
-    settings: Settings, store: Store, runtime: Path, now: Clock, login_key: bytes | None = None
+    settings: Settings,
+    store: Store,
+    runtime: Path,
+    now: Clock,
+    background: BackgroundTasks,
+    login_key: bytes | None = None,
 ) -> AsyncIterator[PassingGate]:
     """Open the gate for the setting `opensearch_ml_stream.security`, of a server that listens on `settings.host`.
 
@@ -156,18 +161,20 @@ async def open_gate(
     gate: OwnGate | AutoGate = own
     if settings.security == "auto" and store.security is not None:
         gate = AutoGate(store.security, _users_of_cluster(settings, store.security), own)
-    if not gate.is_settled:
-        await gate.look()
+
+    async def look() -> float | None:
+        if not gate.is_settled:
+            await gate.look()
+        return None if gate.is_settled else WATCH_SECONDS
+
+    wait = await look()
     with closing(accounts):
-        async with running_beside(_watch(gate)):
+        if wait is None:
+            yield gate
+            return
+        async with background.running("accounts", look, after=wait):
             yield gate
 
 
 def _users_of_cluster(settings: Settings, plugin: SecurityPlugin) -> ClusterGate:
     return ClusterGate(plugin, dict(settings.role_permissions), trusted_proxy(settings), settings.store_timeout_seconds)
-
-
-async def _watch(gate: OwnGate | AutoGate) -> None:
-    while not gate.is_settled:
-        await asyncio.sleep(WATCH_SECONDS)
-        await gate.look()

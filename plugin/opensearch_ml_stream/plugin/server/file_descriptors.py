@@ -3,8 +3,21 @@
 import errno
 import os
 import resource
+import sys
 
 _RESERVED = 100  # for stores, logs, listeners and loops
+
+
+def open_standard_streams() -> None:
+    """Open what is closed of standard input, output and error, on /dev/null: else a file of ours would get its number.
+
+    The log, and libraries, write there whatever it is.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest number that is free
+        os.set_inheritable(number, True)
+    os.close(number)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115  # as long as the process
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def raise_limit() -> None:

@@ -1,9 +1,6 @@
 """Heartbeats of the workers, in memory shared with their supervisor: a turn of the loop, counted each second."""
 
-import asyncio
 import mmap
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 BEAT_SECONDS = 1.0
 _CELLS = 2  # of each worker: its beats, and whether it is ready
@@ -31,16 +28,7 @@ class Heartbeats:
         """Note that the worker serves."""
         self._cells[place * _CELLS + 1] = 1
 
-    @contextmanager
-    def beating(self, place: int) -> Iterator[None]:
-        """Beat as long as this event loop turns."""
-        heart = asyncio.create_task(self._beat(place))
-        try:
-            yield
-        finally:
-            heart.cancel()
-
-    async def _beat(self, place: int) -> None:
-        while True:
-            self._cells[place * _CELLS] += 1
-            await asyncio.sleep(BEAT_SECONDS)
+    async def beat(self, place: int) -> float:
+        """Count a turn of this event loop; return the seconds until the next that is to be counted."""
+        self._cells[place * _CELLS] += 1
+        return BEAT_SECONDS

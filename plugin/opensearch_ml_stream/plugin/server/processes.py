@@ -11,7 +11,7 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 
@@ -47,14 +47,16 @@ class Processes:
     def start(self, work: Callable[[int], None]) -> int:
         """Run `work` in a new process; return its id. `work` gets a descriptor that is at its end when this process is.
 
-        Signals wait until the new process has handlers of its own, or is known here.
+        Signals wait until the new process has handlers of its own, or is known here. OSError if there can be none now.
         """
-        sys.stdout.flush()
+        _flush_stdout()
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
-        pid = os.fork()
-        if pid == 0:
-            self._be_child(work, mask)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._be_child(work, mask)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return pid
 
     def kill(self, pid: int, number: int) -> None:
@@ -99,6 +101,13 @@ class Processes:
             # No request is being handled here, so its message is shown.
             log.exception("the worker failed: %s", error)
         finally:  # nothing of the parent's may be unwound here
-            logging.shutdown()
-            sys.stdout.flush()
-            os._exit(code)
+            try:
+                logging.shutdown()
+                _flush_stdout()
+            finally:
+                os._exit(code)
+
+
+def _flush_stdout() -> None:
+    with suppress(OSError, ValueError):  # its disk may be full, or its reader gone
+        sys.stdout.flush()

@@ -21,7 +21,7 @@ from opensearch_ml_stream.plugin.server.grpc_listener import announce_grpc, rese
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.server.listener import BACKLOG, announce, bind
 from opensearch_ml_stream.plugin.server.processes import Processes
-from opensearch_ml_stream.plugin.server.side_process import run_side_process
+from opensearch_ml_stream.plugin.server.side_process import SidePlace, run_side_process
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
 from opensearch_ml_stream.plugin.server.tls.port_certificate import (
     create_certificate,
@@ -31,6 +31,7 @@ from opensearch_ml_stream.plugin.server.tls.port_certificate import (
 from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store.open_store import check_store_url, open_store
+from opensearch_ml_stream.plugin.task_failures import TaskFailures
 
 
 def serve(settings: Settings) -> int:
@@ -39,6 +40,7 @@ def serve(settings: Settings) -> int:
     OSError if the port cannot be bound, InvalidRequest if no store can have that URL, if it has no cluster and requests
     should go to one, for the port's certificate, or for the port of gRPC.
     """
+    file_descriptors.open_standard_streams()
     configure_logging(settings)
     check_store_url(settings.store)
     extensions = enabled(declared_extensions(settings), settings)
@@ -65,14 +67,15 @@ def serve(settings: Settings) -> int:
         worker = import_module("opensearch_ml_stream.plugin.server.worker")
         _load_extensions(extensions)
         gc.freeze()  # else collections would copy what the workers share with this process, and hold its end up
-        heartbeats = Heartbeats(bound.workers + len(sides))
+        places = bound.workers + len(sides)
+        heartbeats, failures = Heartbeats(places), TaskFailures(places + 1)
         login_key = secrets.token_bytes(32)
 
         def work(place: int, parent: int) -> None:
             if place >= bound.workers:
                 close_listeners()
-                side, paths = sides[place - bound.workers], paths_of(extensions)
-                run_side_process(side, bound, Path(runtime), paths, parent=parent, heartbeats=heartbeats, place=place)
+                side_place = SidePlace(Path(runtime), paths_of(extensions), parent, heartbeats, failures, place)
+                run_side_process(sides[place - bound.workers], bound, side_place)
                 return
             for other in (*listeners[:place], *listeners[place + 1 :]):
                 other.close()
@@ -80,7 +83,15 @@ def serve(settings: Settings) -> int:
             worker.run_worker(
                 bound,
                 WorkerPlace(
-                    listener, Path(runtime), parent, heartbeats, place, certificate_files, grpc_address, login_key
+                    listener,
+                    Path(runtime),
+                    parent,
+                    heartbeats,
+                    failures,
+                    place,
+                    certificate_files,
+                    grpc_address,
+                    login_key,
                 ),
             )
 
@@ -89,7 +100,9 @@ def serve(settings: Settings) -> int:
                 listener.close()
 
         titles = [side.title for side in sides]
-        supervisor = Supervisor(bound, machine, heartbeats, work, worker.forget_worker, monotonic, titles)
+        supervisor = Supervisor(
+            bound, machine, heartbeats, work, worker.forget_worker, monotonic, failures.of(places), titles
+        )
         return supervisor.run(close_listeners)
 
 

@@ -3,13 +3,16 @@
 import asyncio
 import signal
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.extension import ServerProcess, load
-from opensearch_ml_stream.plugin.logs.loop_errors import log_loop_error
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.task_failures import TaskFailures
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 
 
@@ -25,26 +28,31 @@ class Running(Protocol):
         ...
 
 
-def run_side_process(
-    process: ServerProcess,
-    settings: Settings,
-    folder: Path,
-    paths: Paths,
-    *,
-    parent: int,
-    heartbeats: Heartbeats,
-    place: int,
-) -> None:
-    """Run until a signal, or until the parent process has ended, whose descriptor `parent` is."""
-    running = load(process.run)(settings, folder, paths)
-    asyncio.run(_run(running, settings.shutdown_grace_seconds, parent, heartbeats, place))
+@dataclass(frozen=True, slots=True)
+class SidePlace:
+    """What a server gives to such a process; `parent` is a descriptor that is at its end when the server has ended."""
+
+    folder: Path
+    paths: Paths
+    parent: int
+    heartbeats: Heartbeats
+    failures: TaskFailures
+    number: int
+
+
+def run_side_process(process: ServerProcess, settings: Settings, place: SidePlace) -> None:
+    """Run until a signal, or until the server has ended."""
+    background = BackgroundTasks(place.failures, place.number)
+    tasks = (background,) if process.has_tasks else ()
+    running = load(process.run)(settings, place.folder, place.paths, *tasks)
+    asyncio.run(_run(running, settings.shutdown_grace_seconds, background, place))
 
 
 async def _run(
-    opening: AbstractAsyncContextManager[Running], grace: float, parent: int, heartbeats: Heartbeats, place: int
+    opening: AbstractAsyncContextManager[Running], grace: float, background: BackgroundTasks, place: SidePlace
 ) -> None:
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(log_loop_error)
+    loop, parent = asyncio.get_running_loop(), place.parent
+    loop.set_exception_handler(background.loop_failed)
     signals, orphaned = asyncio.Event(), asyncio.Event()
 
     def be_orphaned() -> None:
@@ -53,16 +61,15 @@ async def _run(
         signals.set()
 
     loop.add_reader(parent, be_orphaned)
-    with heartbeats.beating(place):
-        async with opening as running:
+    async with background.running("heartbeat", partial(place.heartbeats.beat, place.number)), opening as running:
 
-            def stop() -> None:
-                if signals.is_set():
-                    running.kill()
-                signals.set()
+        def stop() -> None:
+            if signals.is_set():
+                running.kill()
+            signals.set()
 
-            loop.add_signal_handler(signal.SIGTERM, stop)
-            heartbeats.set_ready(place)
-            await signals.wait()
-            if orphaned.is_set():  # else the supervisor has waited for the workers, so that no call is in flight
-                await running.drain(grace)
+        loop.add_signal_handler(signal.SIGTERM, stop)
+        place.heartbeats.set_ready(place.number)
+        await signals.wait()
+        if orphaned.is_set():  # else the supervisor has waited for the workers, so that no call is in flight
+            await running.drain(grace)

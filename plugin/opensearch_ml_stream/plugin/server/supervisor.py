@@ -12,15 +12,19 @@ from typing import Protocol
 
 from opensearch_ml_stream.plugin.server.processes import DUMP_SIGNAL
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.task_failures import ProcessFailures
 
 TURN_SECONDS = 0.5
 MIN_WORKER_LIFE_SECONDS = 1.0  # a worker that dies sooner is not replaced at once, so as not to spin
+MAX_START_PAUSE_SECONDS = 30.0  # between tries to start one that cannot be started, or ends before it serves
 BLOCKED_SECONDS = 10.0
 START_SECONDS = 60.0  # until then a worker that does not serve yet may block
 DUMP_SECONDS = 1.0  # for a worker to say where it hangs
 STOP_SECONDS = 4.5  # beyond the grace time; with the turn a stop takes no more than 5 s beyond it
 SECOND_STOP_SECONDS = 1.0
 SIDE_STOP_SECONDS = 4.0  # for the processes beside the workers, once these have ended
+
+TASK = "supervisor"  # under which its failures are counted
 
 log = logging.getLogger("opensearch_ml_stream")
 
@@ -31,7 +35,7 @@ class Machine(Protocol):
     stops: int
 
     def start(self, work: Callable[[int], None]) -> int:
-        """Run `work` in a new process; return its id."""
+        """Run `work` in a new process; return its id. OSError if there can be none now."""
         ...
 
     def kill(self, pid: int, number: int) -> None:
@@ -103,6 +107,7 @@ class Supervisor:
         work: Callable[[int, int], None],
         forget: Callable[[int], None],
         clock: Callable[[], float],
+        failures: ProcessFailures,
         sides: Sequence[str] = (),
     ) -> None:
         self._settings = settings
@@ -111,9 +116,13 @@ class Supervisor:
         self._work = work
         self._forget = forget
         self._clock = clock
+        self._failures = failures
         self._sides = sides
         self._workers: dict[int, Worker] = {}
         self._due: dict[int, float] = {}  # places without a worker, and the seconds until they get one
+        self._pauses: dict[int, float] = {}  # by place, before the next try where one has not come to serve
+        self._unstarted: set[int] = set()  # places for which there was no process
+        self._fails = False  # the last turn
         self._stops = 0
         self._left = 0.0  # seconds until the rest is killed, in a stop
         self._was_ready = False
@@ -123,56 +132,104 @@ class Supervisor:
     def run(self, close_listeners: Callable[[], None]) -> int:
         """Run the workers until a signal, then close what this process holds of the port; return the exit code."""
         self._close_listeners = close_listeners
+        self._failures.register(TASK)
         for place in range(self._settings.workers + len(self._sides)):
             if not self._machine.stops:  # a signal may come at any time
                 self._start(place)
+        if self._none_can_serve():
+            log.error("no worker can be started; the server stops")
+            self._give_up()
         last = self._clock()
         while self._workers or (self._due and not self._stops):
             self._machine.wait(TURN_SECONDS)
             now = self._clock()
             passed = min(now - last, 2 * TURN_SECONDS)  # more of it this process did not run itself
             last = now
-            for pid, code in self._machine.ended():
-                self._bury(pid, code)
-            if self._machine.stops > self._stops:
-                self._stop()
-            elif self._stops:
-                self._stop_sides()
-                self._kill_late(passed)
+            try:
+                self._take_turn(passed)
+            except Exception as error:  # whatever it is, the workers' streams must not end by it
+                log.exception("the supervisor failed; it goes on")
+                self._failures.failed(TASK, error, again=self._fails)
+                self._fails = True
             else:
-                self._look(passed)
-                self._start_due(passed)
+                if self._fails:
+                    self._failures.recovered(TASK)
+                self._fails = False
         log.info("stopped")
         return self._exit_code
 
+    def _take_turn(self, passed: float) -> None:
+        for pid, code in self._machine.ended():
+            self._bury(pid, code)
+        if self._machine.stops > self._stops:
+            self._stop()
+        elif self._stops:
+            self._stop_sides()
+            self._kill_late(passed)
+        else:
+            self._look(passed)
+            self._start_due(passed)
+
     def _start(self, place: int) -> None:
+        """Start the process at a place; one that cannot be started now is due again later."""
         self._pulse.forget(place)
-        pid = self._machine.start(lambda parent: self._work(place, parent))
         side = "" if place < self._settings.workers else self._sides[place - self._settings.workers]
+        try:
+            pid = self._machine.start(lambda parent: self._work(place, parent))
+        except OSError as error:
+            self._due[place] = self._pause(place)
+            log.error(
+                "a %s cannot be started (%s); it is tried again in %g s",
+                side or "worker",
+                error.strerror,
+                self._due[place],
+            )
+            self._failures.failed(TASK, error, again=place in self._unstarted)
+            self._unstarted.add(place)
+            return
+        if place in self._unstarted:
+            self._unstarted.remove(place)
+            self._failures.recovered(TASK)
+        self._due.pop(place, None)
         self._workers[pid] = Worker(place, pid, side)
+
+    def _pause(self, place: int) -> float:
+        """Return the seconds until the next try at a place where none has come to serve; each time they double."""
+        pause = self._pauses.get(place, MIN_WORKER_LIFE_SECONDS)
+        self._pauses[place] = min(2 * pause, MAX_START_PAUSE_SECONDS)
+        return pause
 
     def _start_due(self, passed: float) -> None:
         for place, seconds in list(self._due.items()):
             self._due[place] = seconds - passed
             if self._due[place] <= 0:
-                del self._due[place]
                 self._start(place)
+
+    def _none_can_serve(self) -> bool:
+        """Return whether no worker has served since the server's start, and each has failed: the next would, too."""
+        return not self._was_ready and all(place in self._pauses for place in range(self._settings.workers))
+
+    def _give_up(self) -> None:
+        self._exit_code = 1
+        self._stop()
 
     def _bury(self, pid: int, code: int) -> None:
         worker = self._workers.pop(pid, None)
         if worker is None:  # not one of ours
             return
+        has_served = worker.serves or self._pulse.is_ready(worker.place)
+        self._was_ready = self._was_ready or (has_served and not worker.side)
+        if not self._stops and has_served:
+            log.error("%s %s; it is replaced", worker.title, _ending(code, by_us=worker.asked))
+            self._due[worker.place] = MIN_WORKER_LIFE_SECONDS - worker.age
+        elif not self._stops:
+            self._due[worker.place] = self._pause(worker.place) - worker.age
+            is_last = self._none_can_serve()
+            then = "the server stops" if is_last else "it is replaced"
+            log.error("%s %s before it served; %s", worker.title, _ending(code, by_us=worker.asked), then)
+            if is_last:
+                self._give_up()
         self._forget(pid)
-        self._was_ready = self._was_ready or self._pulse.is_ready(worker.place)
-        if self._stops:
-            return
-        if not self._was_ready:
-            log.error("%s %s before it served; the server stops", worker.title, _ending(code))
-            self._exit_code = 1
-            self._stop()
-            return
-        log.error("%s %s; it is replaced", worker.title, _ending(code, by_us=worker.asked))
-        self._due[worker.place] = MIN_WORKER_LIFE_SECONDS - worker.age
 
     def _look(self, passed: float) -> None:
         for worker in self._workers.values():
@@ -183,9 +240,10 @@ class Supervisor:
             else:
                 worker.silent += passed
             is_ready = self._pulse.is_ready(worker.place)
-            self._was_ready = self._was_ready or is_ready
+            self._was_ready = self._was_ready or (is_ready and not worker.side)
             if is_ready and not worker.serves:
                 worker.serves = True
+                self._pauses.pop(worker.place, None)
                 log.info("%s serves", worker.title)
             if not is_ready and worker.age >= BLOCKED_SECONDS and not worker.slow_start:
                 worker.slow_start = True

@@ -20,9 +20,9 @@ import uvloop
 from prometheus_client.multiprocess import mark_process_dead
 
 from opensearch_ml_stream.plugin.app import Sidecar, open_sidecar
-from opensearch_ml_stream.plugin.logs.loop_errors import log_loop_error
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
-from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, Metrics
+from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR
 from opensearch_ml_stream.plugin.server import file_descriptors
 from opensearch_ml_stream.plugin.server.http1.limits import LATE_REQUEST_SECONDS, ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
@@ -30,6 +30,7 @@ from opensearch_ml_stream.plugin.server.http1.service import Service
 from opensearch_ml_stream.plugin.server.listener import BACKLOG
 from opensearch_ml_stream.plugin.server.occasional_log import OccasionalLog
 from opensearch_ml_stream.plugin.server.tls.handshake import TLSHandshake
+from opensearch_ml_stream.plugin.server.tls.port_certificate import PortCertificate
 from opensearch_ml_stream.plugin.server.tls.reloading import ReloadingCertificate
 from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
@@ -60,32 +61,37 @@ def forget_worker(pid: int) -> None:
 
 
 async def _serve(settings: Settings, place: WorkerPlace) -> None:
-    asyncio.get_running_loop().set_exception_handler(log_loop_error)
-    with place.heartbeats.beating(place.number):
-        async with (
-            open_sidecar(settings, place.runtime, place.login_key) as sidecar,
-            _port_certificate(settings, place, sidecar.metrics) as certificate,
-        ):
-            _freeze_start_objects()
-            keep_freed_memory()
-            limits = connection_limits(settings)
-            ready = partial(place.heartbeats.set_ready, place.number)
-            server = Server(sidecar, settings.shutdown_grace_seconds, limits, ready, certificate)
-            async with _grpc_port(settings, place, sidecar, server.log, certificate) as server.stop_grpc:
-                with server.stopping_with(place.parent):
-                    await server.serve([place.listener])
+    background = BackgroundTasks(place.failures, place.number)
+    asyncio.get_running_loop().set_exception_handler(background.loop_failed)
+    async with (
+        background.running("heartbeat", partial(place.heartbeats.beat, place.number)),
+        open_sidecar(settings, place.runtime, place.login_key, background=background) as sidecar,
+        _port_certificate(settings, place, sidecar) as certificate,
+    ):
+        _freeze_start_objects()
+        keep_freed_memory()
+        limits = connection_limits(settings)
+        ready = partial(place.heartbeats.set_ready, place.number)
+        server = Server(sidecar, settings.shutdown_grace_seconds, limits, ready, certificate)
+        async with _grpc_port(settings, place, sidecar, server.log, certificate) as server.stop_grpc:
+            with server.stopping_with(place.parent):
+                await server.serve([place.listener])
 
 
 @asynccontextmanager
 async def _port_certificate(
-    settings: Settings, place: WorkerPlace, metrics: Metrics
+    settings: Settings, place: WorkerPlace, sidecar: Sidecar
 ) -> AsyncIterator[ReloadingCertificate | None]:
     """Keep the port's certificate up to date while the block runs; None without TLS."""
     if place.certificate_files is None:
         yield None
         return
     certificate = ReloadingCertificate(settings, place.certificate_files, logs=place.number == 0)
-    async with certificate.watching(lambda current: metrics.certificate_expires(current.pair.expires.timestamp())):
+
+    def show(current: PortCertificate) -> None:
+        sidecar.metrics.certificate_expires(current.pair.expires.timestamp())
+
+    async with certificate.watching(show, sidecar.background):
         yield certificate
 
 
@@ -99,7 +105,7 @@ async def _grpc_port(
         return
     grpc_server = import_module("opensearch_ml_stream.plugin.grpc_port.server")
     services = [make() for make in sidecar.services]
-    port = grpc_server.Port(sidecar.gate, sidecar.in_flight, sidecar.ping, log, services)
+    port = grpc_server.Port(sidecar.gate, sidecar.in_flight, sidecar.ping, log, services, sidecar.background)
     current = None if certificate is None else (lambda: certificate.current)
     async with grpc_server.serving_grpc(settings, place.grpc_address, port, current) as stop:
         yield stop
@@ -168,14 +174,15 @@ class Server(uvicorn.Server):
         self._service = Service(
             sidecar.app, self.server_state, limits, sidecar.in_flight.bodies, self._complaints.warn, self.log
         )
-        self._sweeper: asyncio.TimerHandle | None = None
+        self._background = sidecar.background
+        self._sweeper: asyncio.Task[None] | None = None
         self._drain: asyncio.Task[None] | None = None
         self._draining: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept connections (called by uvicorn)."""
         await super().startup(sockets)
-        self._sweep()
+        self._sweeper = self._background.start("connections", self._sweep)
         self._on_ready()
 
     @contextmanager
@@ -237,10 +244,9 @@ class Server(uvicorn.Server):
             return StreamingProtocol(self._service, loop)
         return TLSHandshake(self._service, loop, self._certificate.current.context)
 
-    def _sweep(self) -> None:
+    async def _sweep(self) -> float:
         """Let each connection see to what is overdue: one timer for all."""
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = asyncio.get_running_loop().time()
         connections: set[Any] = self.server_state.connections
         for connection in tuple(connections):
             connection.look(now)
@@ -249,4 +255,4 @@ class Server(uvicorn.Server):
             self._complaints.warn(
                 f"no file descriptor is left of {file_descriptors.limit()} (ulimit -n); new connections are closed"
             )
-        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
+        return SWEEP_SECONDS

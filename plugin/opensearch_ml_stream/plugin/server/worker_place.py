@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
+from opensearch_ml_stream.plugin.task_failures import TaskFailures
 from opensearch_ml_stream.plugin.tls.files import Contents
 
 
@@ -16,6 +17,7 @@ class WorkerPlace:
     runtime: Path
     parent: int
     heartbeats: Heartbeats
+    failures: TaskFailures
     number: int
     certificate_files: Contents | None = None  # what those of the port's TLS held when the server started
     grpc_address: str | None = None

@@ -1,6 +1,5 @@
 """Dynamic settings: changed at run time, kept in the store, applied by every worker and replica within 2 s."""
 
-import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, MLStreamError
-from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks, Turn
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.cluster_settings import ClusterSettings
 from opensearch_ml_stream.plugin.settings.setting_metadata import Setting, setting_named
@@ -100,20 +99,24 @@ async def refresh_settings(store: Store, live: LiveSettings, cluster: ClusterSet
 
 
 @asynccontextmanager
-async def watching_settings(store: Store, live: LiveSettings) -> AsyncIterator[None]:
+async def watching_settings(
+    store: Store, live: LiveSettings, background: BackgroundTasks, interval: float = POLL_SECONDS
+) -> AsyncIterator[None]:
     """Apply the changes that other workers and replicas make in the store while the block runs."""
-    async with running_beside(watch_settings(store, live)):
+    async with background.running("settings", _watch(store, live, interval)):
         yield
 
 
-async def watch_settings(store: Store, live: LiveSettings, interval: float = POLL_SECONDS) -> None:
-    """Refresh every `interval` seconds until cancelled, after the cluster's settings if the store is in a cluster.
+def _watch(store: Store, live: LiveSettings, interval: float) -> Turn:
+    """Return what refreshes the settings, after those of the cluster if the store is in one.
 
     While the store does not respond the last settings stay.
     """
     cluster = None if store.cluster is None else ClusterSettings(store.cluster, live)
     unavailable = False
-    while True:
+
+    async def refresh() -> float:
+        nonlocal unavailable
         try:
             await refresh_settings(store, live, cluster)
             unavailable = False
@@ -121,7 +124,9 @@ async def watch_settings(store: Store, live: LiveSettings, interval: float = POL
             if not unavailable:
                 log.warning("Settings cannot be read, the last ones stay in force: %s", error.reason)
             unavailable = True
-        await asyncio.sleep(interval)
+        return interval
+
+    return refresh
 
 
 def _read_changes(body: Mapping[str, Any], definitions: Mapping[str, Setting]) -> dict[str, Any]:

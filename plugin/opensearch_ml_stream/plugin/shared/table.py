@@ -98,17 +98,17 @@ class SharedTable:
         """Map the levels that were added since, by this worker or another. It needs no lock."""
         file = self._open()
         size = os.fstat(file).st_size
-        end, levels = self._end, self._levels
+        end, levels = self._end, list(self._levels)
         while len(levels) < self._max_levels and end + self._size_of(len(levels)) <= size:
             slots = (self._first_level << len(levels)) - _REACH
             levels.append((end, slots))
             end += self._size_of(len(levels) - 1)
         if end > self._end:
+            memory = mmap.mmap(file, end)  # first, as it may fail: it takes a descriptor of its own
             self.cells.release()
             self.memory.close()
-            self.memory = mmap.mmap(file, end)
-            self.cells = memoryview(self.memory).cast("Q")
-            self._end = end
+            self.memory, self.cells = memory, memoryview(memory).cast("Q")
+            self._end, self._levels = end, levels
 
     @property
     def is_empty(self) -> bool:

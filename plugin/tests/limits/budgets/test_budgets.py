@@ -10,6 +10,7 @@ from opensearch_ml_stream.connectors.chunks import Ending, Usage
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, Unavailable, UpstreamError
 from opensearch_ml_stream.connectors.model_options import SidecarSettings, read_sidecar_settings
 from opensearch_ml_stream.connectors.spending.token_spending import TokenCount
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets, open_budgets
 from opensearch_ml_stream.plugin.limits.server_id import server_id
 from opensearch_ml_stream.plugin.metrics import Metrics
@@ -242,16 +243,16 @@ async def test_a_new_server_refuses_what_was_spent_before_it_started(
     hundred = settings({"tokens": 100})
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
-    async with open_budgets(tmp_path / "first", store, print, clock) as before:
+    async with open_budgets(tmp_path / "first", store, print, clock, BackgroundTasks()) as before:
         await pay(before, hundred, 100)
-    async with open_budgets(tmp_path / "second", store, print, clock) as after:
+    async with open_budgets(tmp_path / "second", store, print, clock, BackgroundTasks()) as after:
         await refused(after, hundred)
 
 
 async def test_workers_of_a_server_spend_under_its_id(tmp_path: Path, store: FaultyStore, clock: Clock) -> None:
     async with (
-        open_budgets(tmp_path, store, print, clock) as one,
-        open_budgets(tmp_path, store, print, clock) as other,
+        open_budgets(tmp_path, store, print, clock, BackgroundTasks()) as one,
+        open_budgets(tmp_path, store, print, clock, BackgroundTasks()) as other,
     ):
         await pay(one, settings({"tokens": 100}), 10)
         assert await spent(other, settings({"tokens": 100})) == 10

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.spending.token_spending import Amount
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending, exchanging_spending
 from opensearch_ml_stream.plugin.limits.budgets.spending_document import MAX_SERVERS, document_id
 from opensearch_ml_stream.plugin.limits.budgets.spending_table import Counter
@@ -206,7 +207,7 @@ async def test_documents_of_past_windows_are_swept(tmp_path: Path, store: Faulty
 
 async def test_the_last_exchange_comes_at_the_end(tmp_path: Path, store: FaultyStore, clock: Clock) -> None:
     one = server(tmp_path, store, clock, "one")
-    async with exchanging_spending(one):
+    async with exchanging_spending(one, BackgroundTasks()):
         await known(one)
         one.add([ANN], Amount(10))
     assert (await stored(store))["tokens"] == 10

@@ -13,6 +13,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Throttled, Unavailable
 from opensearch_ml_stream.connectors.model_options import CallLimits
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.limits.in_flight_caps import LOOK_SECONDS, OpenStreams
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
@@ -27,7 +28,7 @@ class Worker:
     def __init__(self, counts: StreamCounts, settings: Settings) -> None:
         self.live = LiveSettings(settings)
         self.metrics = Metrics()
-        self.streams = OpenStreams(counts, self.live, self.metrics)
+        self.streams = OpenStreams(counts, self.live, self.metrics, BackgroundTasks())
         self.finished: list[str] = []
         self._tasks: list[asyncio.Task[None]] = []
 

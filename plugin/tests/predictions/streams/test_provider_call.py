@@ -14,6 +14,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, Up
 from opensearch_ml_stream.connectors.model_options import CallLimits, SidecarSettings
 from opensearch_ml_stream.connectors.provider_errors import MAX_ERROR_BYTES
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
 from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending
@@ -52,7 +53,7 @@ def calls_to(provider: ScriptedProvider, folder: Path = Path("unused"), **settin
     shared = SharedSpending(SpendingTable(folder / "spending"), SQLiteStore(":memory:"), now_millis, "here")
     budgets = Budgets(shared, print, now_millis)
     live = LiveSettings(Settings(**settings))
-    streams = OpenStreams(StreamCounts(folder, 1), live, Metrics())
+    streams = OpenStreams(StreamCounts(folder, 1), live, Metrics(), BackgroundTasks())
     return ProviderCalls(live, provider, RateLimits(folder), budgets, streams)
 
 

@@ -6,7 +6,7 @@ the provider is silent. Neither costs anything per chunk.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
@@ -249,7 +249,7 @@ class InFlightResponse:
     def client_half_closed(self) -> None:
         """Send a heartbeat to a client that waits for a stream, which tells whether it is gone."""
         if self.started and self.wire is not None and not (self._ended or self._is_keeping_alive()):
-            self._keeping_alive = asyncio.create_task(self._send_heartbeat(self.wire))
+            self._keep_alive_beside(self._send_heartbeat(self.wire))
 
     def _stop_watching(self, watch: asyncio.Task[None] | None) -> None:
         if self.direct is not None:
@@ -272,7 +272,21 @@ class InFlightResponse:
         elif self.started and silent < pause:
             self._look_after(pause - silent)
         else:
-            self._keeping_alive = asyncio.create_task(self._keep_alive(self.wire))
+            self._keep_alive_beside(self._keep_alive(self.wire))
+
+    def _keep_alive_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        self._keeping_alive = asyncio.create_task(work)
+        self._keeping_alive.add_done_callback(self._kept_alive)
+
+    def _kept_alive(self, task: asyncio.Task[None]) -> None:
+        """Tell the loop, which logs it, what has failed, and try again at the next heartbeat's time."""
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        self._in_flight.loop.call_exception_handler({"message": "a heartbeat failed", "exception": error})
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._ended:
+            self._look_after(self._in_flight.limits.heartbeat)
 
     async def _keep_alive(self, wire: StreamFormat) -> None:
         """Commit to 200 if that is still to be done, and send a heartbeat."""

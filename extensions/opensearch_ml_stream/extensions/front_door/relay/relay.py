@@ -138,6 +138,9 @@ class Relay:
             pass
         except BrokenConnection:
             return  # whoever reads the response notices it too
+        except Exception:
+            exchange.abort()  # else the exchange would wait for a response to half a request
+            raise
         self._gone = True
         exchange.abort()
 

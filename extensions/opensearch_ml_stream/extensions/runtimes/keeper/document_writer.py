@@ -25,7 +25,7 @@ class _Wanted:
 
 
 class DocumentWriter:
-    """Takes what is to be written; `run` writes it. Of two states of a model only the later one need be written.
+    """Takes what is to be written; `take_turn` writes it. Of two states of a model only the later one need be written.
 
     `on_refusal` is called with a model's name and the reason why it cannot be written.
     """
@@ -59,30 +59,33 @@ class DocumentWriter:
         self._kept = kept
         self._change.set()
 
-    async def run(self) -> None:
-        """Write what is to be written, for ever."""
-        while True:
-            await self._change.wait()
-            self._change.clear()
-            try:
-                await self.flush()
-            except MLStreamError as error:
-                if not self._complained:
-                    log.warning("documents of runtime models wait for the store: %s", error.reason)
-                self._complained = True
-                self._change.set()
-                await asyncio.sleep(RETRY_SECONDS)
-            else:
-                self._complained = False
+    async def take_turn(self) -> float:
+        """Wait for what is to be written, and write it; return the seconds until the next time."""
+        await self._change.wait()
+        try:
+            await self.flush()
+        except MLStreamError as error:
+            if not self._complained:
+                log.warning("documents of runtime models wait for the store: %s", error.reason)
+            self._complained = True
+            return RETRY_SECONDS
+        self._complained = False
+        return 0
 
     async def flush(self) -> None:
         """Write what is to be written, once; raise what the store raises, and keep it to be written then."""
         async with self._writing:
-            await self._write()
+            self._change.clear()
+            try:
+                await self._write()
+            except BaseException:
+                self._change.set()
+                raise
 
     async def _write(self) -> None:
         while self._wanted:
             id, wanted = next(iter(self._wanted.items()))
+            self._wanted[id] = self._wanted.pop(id)  # as the last: what cannot be written must not hold the others up
             try:
                 await self._documents.put(wanted.key, wanted.model, wanted.state)
             except Unavailable:

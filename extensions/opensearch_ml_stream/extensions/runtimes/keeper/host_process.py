@@ -41,10 +41,11 @@ class Launch:
 
 
 class HostProcess:
-    """Keeps one process of a model running while `run` runs. `status` says how it is.
+    """Keeps one process of a model running, from `live` to `live`. `status` says how it is.
 
     `on_ready` is called with what it says of its model whenever it has loaded it, `on_failure` with the reason when it
-    could not, and `on_change` whenever its status has changed otherwise.
+    could not, `on_change` whenever its status has changed otherwise, and `on_task_failure` with an error's name when a
+    task beside its calls has failed, which it logs and tries again itself.
     """
 
     def __init__(
@@ -54,33 +55,37 @@ class HostProcess:
         on_ready: Callable[[Mapping[str, Any]], None],
         on_failure: Callable[[str], None],
         on_change: Callable[[], None],
+        on_task_failure: Callable[[str], None],
     ) -> None:
         self.status = ProcessStatus(socket_path)
         self._launch = launch
         self._on_ready = on_ready
         self._on_failure = on_failure
         self._on_change = on_change
+        self._on_task_failure = on_task_failure
+        self._retry = FIRST_RETRY_SECONDS
         self._reported = ""  # the last reason that was logged
         self._ready_at = inf  # in the loop's time, once this process has loaded its model
         self._failure = ""  # what this process said of why it could not load its model
 
-    async def run(self) -> None:
-        """Run the process, again and again; cancelled, let it unload its model and end."""
-        loop = asyncio.get_running_loop()
-        retry = FIRST_RETRY_SECONDS
+    async def live(self) -> float:
+        """Run the process to its end, and wait until the next may be started; cancelled, let it unload its model."""
+        self._ready_at = inf
         try:
-            while True:
-                self._ready_at = inf
-                ending = await self._live()
-                if loop.time() - self._ready_at >= SOUND_SECONDS:
-                    retry = FIRST_RETRY_SECONDS
-                self._report(ending, retry)
-                await self._wait(retry)
-                retry = min(2 * retry, MAX_RETRY_SECONDS)
-                self.status.restarts += 1
+            ending = await self._live()
+        except Exception as error:
+            self._on_failure(f"a process of it could not be kept ({type(error).__name__}); the log says where")
+            raise
         finally:
             self.status.ready = False
             _remove(self.status.socket)
+        if asyncio.get_running_loop().time() - self._ready_at >= SOUND_SECONDS:
+            self._retry = FIRST_RETRY_SECONDS
+        retry, self._retry = self._retry, min(2 * self._retry, MAX_RETRY_SECONDS)
+        self._report(ending, retry)
+        await self._wait(retry)
+        self.status.restarts += 1
+        return 0
 
     def measure(self) -> None:
         """Read how much memory the process has."""
@@ -110,8 +115,10 @@ class HostProcess:
 
     async def _live(self) -> str:
         """Run one process to its end; return how it ended."""
-        _remove(self.status.socket)
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            return f"cannot be started: {error.strerror}"
         with ours:
             with theirs:
                 try:
@@ -177,6 +184,8 @@ class HostProcess:
             case "figures":
                 for name in _FIGURES:
                     setattr(self.status, name, int(event[name]))
+            case "task_failed":
+                self._on_task_failure(str(event["error"]))
             case _:
                 pass  # of a newer one
 
@@ -197,7 +206,7 @@ async def _ended(process: asyncio.subprocess.Process) -> int:
 def _remove(path: str) -> None:
     """Remove the socket of a process, and its file of metrics."""
     own_metrics.remove(path)
-    with suppress(FileNotFoundError):
+    with suppress(OSError):
         os.unlink(path)
 
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from opensearch_ml_stream.extensions.runtimes.service.control import Operation, 
 from opensearch_ml_stream.extensions.runtimes.service.handler_paths import HandlerPaths
 from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE, State, read_status, write_status
 from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
-from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
@@ -49,30 +50,42 @@ log = logging.getLogger("opensearch_ml_stream")
 
 
 @asynccontextmanager
-async def open_keeper(settings: Settings, folder: Path, paths: Paths) -> AsyncIterator["Keeper"]:
+async def open_keeper(
+    settings: Settings, folder: Path, paths: Paths, background: BackgroundTasks
+) -> AsyncIterator["Keeper"]:
     """Keep the models of the settings' folder while the block runs; `folder` is that of sockets and status."""
     async with AsyncExitStack() as stack:
         await leftovers.end(folder)
         store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
         cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
         live = LiveSettings(settings)
-        keeper = Keeper(live, folder, RuntimeDocuments(store, live, now_millis, cipher), paths)
-        await stack.enter_async_context(running_beside(keeper.documents.run()))
+        keeper = Keeper(live, folder, RuntimeDocuments(store, live, now_millis, cipher), paths, background)
+        await stack.enter_async_context(background.running("runtime documents", keeper.documents.take_turn))
         stack.push_async_callback(keeper.close)
         await keeper.begin()
         await stack.enter_async_context(serving_control(folder, keeper.obey))
-        await stack.enter_async_context(running_beside(keeper.write_again_and_again()))
-        await stack.enter_async_context(watching_settings(store, live))
+        await stack.enter_async_context(
+            background.running("runtime status", keeper.write_figures, after=STATUS_SECONDS)
+        )
+        await stack.enter_async_context(watching_settings(store, live, background))
         if settings.of(RuntimesSettings).models_watch:
-            await stack.enter_async_context(running_beside(keeper.watch()))
+            await stack.enter_async_context(background.running("models folder", keeper.watch, after=POLL_SECONDS))
         yield keeper
 
 
 class Keeper:
     """The models by the names that their processes have. `folder` is that of the runtimes' sockets and status."""
 
-    def __init__(self, live: LiveSettings, folder: Path, documents: RuntimeDocuments, paths: Paths) -> None:
+    def __init__(
+        self,
+        live: LiveSettings,
+        folder: Path,
+        documents: RuntimeDocuments,
+        paths: Paths,
+        background: BackgroundTasks,
+    ) -> None:
         self._live = live
+        self._background = background
         self._settings = live.at_start
         self._tried_with = live.current  # the settings by which documents were refused
         self._directory = Path(self._settings.of(RuntimesSettings).models)
@@ -84,6 +97,7 @@ class Keeper:
         self._handlers = HandlerPaths(paths)
         self._shown: dict[str, tuple[State, ModelFolder]] = {}  # what was written into documents
         self._known: dict[str, ModelFolder] = {}  # how the folders were when they were followed
+        self._seen: dict[str, ModelFolder] = {}  # how they were at the watch's last look
         self._looking = asyncio.Lock()  # at the folders, so that nobody follows an older look than another
         self._finding = asyncio.Lock()
         self._loading: set[asyncio.Task[None]] = set()
@@ -100,16 +114,16 @@ class Keeper:
         if line := not_needed(self._server_settings):
             log.info("%s", line)
         at_start = self._server_settings.get("load_models_at_startup") is not False
-        self._known = await self._look()
+        self._known = self._seen = await self._look()
         for key, folder in self._known.items():
             is_wanted = before[key].state != "UNLOADED" if key in before else at_start
             model = self._add(key, folder, is_wanted=is_wanted)
             if is_wanted:
-                self._spawn(model.load())
+                self._spawn(model, model.load_if_wanted)
             elif not folder.problem:
                 self.documents.put(key, folder, "UNDEPLOYED")
         self.documents.retire_others(lambda: {model_id(model.folder) for model in self._models.values()})
-        self._write()
+        self._changed()
 
     async def obey(self, operation: Operation, name: str) -> None:
         """Do what `RuntimeControl` was asked for; NotFound without the model, UpstreamError if it cannot be loaded.
@@ -147,30 +161,32 @@ class Keeper:
         for model in self._models.values():
             model.kill()
 
-    async def write_again_and_again(self) -> None:
-        """Write the figures once a second, and load again what was refused under other settings than those of now."""
-        while True:
-            await asyncio.sleep(STATUS_SECONDS)
-            for model in self._models.values():
-                model.measure()
-            self._write()
-            if self._tried_with is not self._live.current:
-                self._tried_with = self._live.current
-                for key in [key for key, model in self._models.items() if model.is_refused]:
-                    self._spawn(self._load(key))
+    async def write_figures(self) -> float:
+        """Write how the models are, and load again what was refused under other settings than those of now."""
+        for model in self._models.values():
+            model.measure()
+        self._write()
+        if self._tried_with is not self._live.current:
+            self._tried_with = self._live.current
+            for key, model in self._models.items():
+                if model.is_refused:
+                    self._spawn(model, partial(self._load, key))
+        return STATUS_SECONDS
 
-    async def watch(self) -> None:
+    async def watch(self) -> float:
         """Load what comes or changes in the folder, and unload what goes, once it has been the same for two looks."""
-        last = self._known
-        while True:
-            await asyncio.sleep(POLL_SECONDS)
-            async with self._looking:
-                before, now = self._known, await self._look()
-                if is_settled := now == last:
-                    self._known = now
-            if is_settled and now != before:
+        async with self._looking:
+            before, now = self._known, await self._look()
+            if is_settled := now == self._seen:
+                self._known = now
+        self._seen = now
+        if is_settled and now != before:
+            try:
                 await self._follow(before, now)
-            last = now
+            except BaseException:
+                self._known = before  # the next look finds again what was not followed
+                raise
+        return POLL_SECONDS
 
     async def _look(self) -> dict[str, ModelFolder]:
         return await asyncio.to_thread(look, self._directory)
@@ -208,7 +224,7 @@ class Keeper:
         model.check()
 
     async def _write_documents(self) -> None:
-        self._write()
+        self._changed()
         await self.documents.flush()
 
     def _model(self, name: str) -> KeptModel:
@@ -232,31 +248,38 @@ class Keeper:
                 continue
             if key not in self._models:
                 log.info("runtime %s: a new folder, %s", key, folder.folder)
-                self._spawn(self._add(key, folder).load())
+                model = self._add(key, folder)
+                self._spawn(model, model.load_if_wanted)
             else:
                 log.info("runtime %s: its files have changed; it is loaded anew", key)
-                self._spawn(self._models[key].replace(folder))
-        self._write()
+                self._spawn(self._models[key], partial(self._models[key].replace, folder))
+        self._changed()
 
     def _add(self, key: str, folder: ModelFolder, *, is_wanted: bool = True) -> KeptModel:
         grace = self._settings.shutdown_grace_seconds
-        model = self._models[key] = KeptModel(key, folder, self._start, self._write, grace, is_wanted=is_wanted)
+        model = self._models[key] = KeptModel(
+            key, folder, self._start, self._changed, grace, self._background, is_wanted=is_wanted
+        )
         return model
 
-    def _spawn(self, work: Any) -> None:
+    def _spawn(self, model: KeptModel, work: Callable[[], Awaitable[None]]) -> None:
+        """Load a model beside all else; what fails through no fault of the model is tried again while it is kept."""
+
         async def do() -> None:
+            if self._models.get(model.name) is not model:
+                return
             try:
-                await work
+                await work()
             except MLStreamError as error:
                 log.debug("%s", error.reason)  # the reason itself was logged where it was found
 
-        task = asyncio.create_task(do())
+        task = self._background.start("runtime loading", do)
         self._loading.add(task)
         task.add_done_callback(self._loading.discard)
 
     async def _start(self, key: str, model: ModelFolder) -> LoadedModel:
         if is_provided(model):
-            return LoadedModel(None, [], self._write)
+            return LoadedModel(None, [], self._changed, self._background)
         environments = environments_folder(self._server_settings, self._folder)
         python = await asyncio.to_thread(interpreter, model, environments)
         number = next(self._loads)
@@ -269,7 +292,15 @@ class Keeper:
         variables = environment_variables(python, secret_variables(self._settings))
         launch = Launch(model.name, python, variables, introduction)
         sockets = [str(self._folder / f"{number}.{process}.sock") for process in range(model.process_count)]
-        return LoadedModel(launch, sockets, self._write)
+        return LoadedModel(launch, sockets, self._changed, self._background)
+
+    def _changed(self) -> None:
+        """Write what has changed, now, as who waits for a model is told of it next.
+
+        Where the disk has no room, `write_figures` does it later, and says so: what has changed goes on meanwhile.
+        """
+        with suppress(OSError):
+            self._write()
 
     def _write(self) -> None:
         """Write the status file, and have those documents written whose states have changed."""

@@ -10,6 +10,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import check_models_folder
 from opensearch_ml_stream.extensions.runtimes.service.status import runtimes_folder
 from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.extension import load
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.base_path import Paths
@@ -37,8 +38,10 @@ def prepare(settings: Settings, folder: Path) -> bool:
 
 
 @asynccontextmanager
-async def open_keeper(settings: Settings, folder: Path, paths: Paths) -> AsyncIterator["Keeper"]:
+async def open_keeper(
+    settings: Settings, folder: Path, paths: Paths, background: BackgroundTasks
+) -> AsyncIterator["Keeper"]:
     """Keep the runtimes while the block runs."""
     opening = load("opensearch_ml_stream.extensions.runtimes.keeper.keeper:open_keeper")
-    async with opening(settings, runtimes_folder(folder), paths) as keeper:
+    async with opening(settings, runtimes_folder(folder), paths, background) as keeper:
         yield keeper

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -13,6 +14,7 @@ from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelF
 from opensearch_ml_stream.extensions.runtimes.keeper.runtime_documents import is_provided
 from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.extensions.runtimes.service.status import HandlerStatus, ModelStatus, State
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 
 FORCED_SECONDS = 5.0  # between tries to load a model that fails, however often it is asked for
 
@@ -36,6 +38,7 @@ class KeptModel:
         start: Start,
         on_change: Callable[[], None],
         grace: float,
+        background: BackgroundTasks,
         *,
         is_wanted: bool = True,
     ) -> None:
@@ -44,6 +47,7 @@ class KeptModel:
         self._start = start
         self._on_change = on_change
         self._grace = grace
+        self._background = background
         self._is_wanted = is_wanted
         self._loaded: LoadedModel | None = None
         self._predictions = 0  # that load it, and wait for that
@@ -94,6 +98,11 @@ class KeptModel:
                 await self._begin(self.folder)
             loaded = self._loaded
         await self._settle(loaded)
+
+    async def load_if_wanted(self) -> None:
+        """Load the model if nobody has unloaded it meanwhile; raises what `load` does."""
+        if self._is_wanted:
+            await self.load()
 
     async def ensure(self) -> None:
         """Load the model for a prediction, which waits for that; Unavailable while it is loaded for another reason."""
@@ -189,7 +198,12 @@ class KeptModel:
         self.folder, self._problem, self._is_wanted = folder, "", True
         self._on_change()
         await _end(before)
-        self._loaded, self._problem = await self._started(folder)
+        try:
+            self._loaded, self._problem = await self._started(folder)
+        except Exception:
+            self._problem = "its processes could not be started; the log says why"
+            self._on_change()
+            raise
         if self._problem:
             log.error("runtime %s: %s", self.name, self._problem)
         self._on_change()
@@ -213,7 +227,7 @@ class KeptModel:
             return reason
         self.folder, self._loaded, self._problem = folder, new, ""
         self._on_change()
-        retiring = asyncio.create_task(self._retire(old))
+        retiring = self._background.start("replaced runtime", partial(self._retire, old))
         self._retiring[retiring] = old
         retiring.add_done_callback(self._retiring.pop)
         return ""

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from opensearch_ml_stream.extensions.runtimes.keeper.host_process import HostProcess, Launch
 from opensearch_ml_stream.extensions.runtimes.service.status import ProcessStatus
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 
 _FIGURES_SECONDS = 1.5  # after this long what a process says of its calls is not from before
 
@@ -17,7 +19,9 @@ class LoadedModel:
     as a provider runs the model: it is loaded at once.
     """
 
-    def __init__(self, launch: Launch | None, sockets: list[str], on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, launch: Launch | None, sockets: list[str], on_change: Callable[[], None], background: BackgroundTasks
+    ) -> None:
         self.description: Mapping[str, Any] = {}
         self.failure = ""  # why a process could not load it, or ended, since one was ready
         self._on_change = on_change
@@ -27,8 +31,9 @@ class LoadedModel:
             self.description = {"platform": "openai"}
             self._settled.set()
         else:
-            self._hosts = [HostProcess(launch, path, self._be_ready, self._fail, on_change) for path in sockets]
-        self._tasks = [asyncio.create_task(host.run()) for host in self._hosts]
+            told = partial(background.count, "tasks of runtimes")
+            self._hosts = [HostProcess(launch, path, self._be_ready, self._fail, on_change, told) for path in sockets]
+        self._tasks = [background.start("runtime process", host.live) for host in self._hosts]
 
     @property
     def statuses(self) -> list[ProcessStatus]:

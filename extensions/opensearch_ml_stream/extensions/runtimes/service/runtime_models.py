@@ -1,5 +1,6 @@
 """Runtime models as the keeper has last written them."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
@@ -15,15 +16,19 @@ class RuntimeModels:
         self._models: dict[str, ModelStatus] = {}
 
     def current(self) -> dict[str, ModelStatus]:
-        """Return the models; none without a keeper. The same object for as long as nothing was written."""
+        """Return the models; none without a keeper. The same object for as long as nothing was written.
+
+        While the file cannot be read, as no descriptor is left, they are as they were.
+        """
         try:
             found = self._path.stat()
         except (FileNotFoundError, NotADirectoryError):
             found = None
         version = None if found is None else (found.st_mtime_ns, found.st_ino)
         if version != self._version:
-            self._models = {} if version is None else read_status(self._path)
-            self._version = version
+            with suppress(OSError):
+                self._models = {} if version is None else read_status(self._path)
+                self._version = version
         return self._models
 
     def callable_sockets(self, name: str) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, Unavailable
 from opensearch_ml_stream.connectors.model_options import Budget, SidecarSettings
 from opensearch_ml_stream.connectors.spending.token_spending import TokenCount, estimate_request_tokens
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.limits.budgets.charge import BudgetPlan, Charge, CountedBudget
 from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending, exchanging_spending
@@ -115,6 +116,7 @@ async def open_budgets(
     store: Store,
     count_cost: Callable[[str, float], None],
     clock: Clock,
+    background: BackgroundTasks,
     *,
     is_shared: bool = True,
 ) -> AsyncIterator[Budgets]:
@@ -124,7 +126,7 @@ async def open_budgets(
     """
     with closing(SpendingTable(runtime / "spending", is_shared=is_shared)) as table:
         shared = SharedSpending(table, store, clock, server_id(runtime))
-        async with exchanging_spending(shared):
+        async with exchanging_spending(shared, background):
             yield Budgets(shared, count_cost, clock)
 
 

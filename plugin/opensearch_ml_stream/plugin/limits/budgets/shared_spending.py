@@ -13,7 +13,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, MLStreamError
 from opensearch_ml_stream.connectors.spending.token_spending import Amount
-from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.limits.budgets.spending_document import (
     Entry,
@@ -115,15 +115,14 @@ class SharedSpending:
             for hit in hits:
                 await self._store.delete(Index.SPENDING, hit["_id"])
 
-    async def run(self) -> None:
-        """Exchange and sweep again and again, until cancelled."""
-        while True:
-            await asyncio.sleep(EXCHANGE_SECONDS)
-            await self.exchange()
-            try:
-                await self.sweep()
-            except (MLStreamError, OSError) as error:
-                self._complain(error)
+    async def take_turn(self) -> float:
+        """Exchange and sweep; return the seconds until the next time."""
+        await self.exchange()
+        try:
+            await self.sweep()
+        except (MLStreamError, OSError) as error:
+            self._complain(error)
+        return EXCHANGE_SECONDS
 
     async def _exchange_used(self, counter: Counter, now: int, *, is_last: bool) -> bool:
         """Exchange one counter; whether the store has responded."""
@@ -181,10 +180,10 @@ class SharedSpending:
 
 
 @asynccontextmanager
-async def exchanging_spending(shared: SharedSpending) -> AsyncIterator[None]:
+async def exchanging_spending(shared: SharedSpending, background: BackgroundTasks) -> AsyncIterator[None]:
     """Exchange spending while the block runs, and once more at its end."""
     try:
-        async with running_beside(shared.run()):
+        async with background.running("budgets", shared.take_turn, after=EXCHANGE_SECONDS):
             yield
     finally:
         with suppress(TimeoutError):

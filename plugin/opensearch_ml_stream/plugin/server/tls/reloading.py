@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.server.tls.port_certificate import (
     PortCertificate,
     create_certificate,
@@ -66,17 +66,19 @@ class ReloadingCertificate:
         return True
 
     @asynccontextmanager
-    async def watching(self, show: Callable[[PortCertificate], None]) -> AsyncIterator[None]:
+    async def watching(
+        self, show: Callable[[PortCertificate], None], background: BackgroundTasks
+    ) -> AsyncIterator[None]:
         """Look at the files again and again while the block runs, and show each certificate that comes into force."""
         show(self.current)
-        async with running_beside(self._watch(show)):
-            yield
 
-    async def _watch(self, show: Callable[[PortCertificate], None]) -> None:
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
+        async def look() -> float:
             if await asyncio.to_thread(self.look):
                 show(self.current)
+            return LOOK_SECONDS
+
+        async with background.running("port certificate", look, after=LOOK_SECONDS):
+            yield
 
     def _read(self) -> Contents | str:
         try:
