@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.chunks import Ending, Usage
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Throttled, UpstreamError
 from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import RuntimeMetrics
 from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus
-from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, Metrics
+from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, BackgroundFailures, Metrics
 
 IDLE = {"mlstream_streams_open": 0.0, "mlstream_streams_waiting": 0.0}
 
@@ -55,6 +55,7 @@ def test_the_page_of_metrics_has_all_of_them_and_no_others() -> None:
     metrics = Metrics()
     metrics.certificate_expires(0)
     metrics.show_also(RuntimeMetrics(lambda: {"m": ModelStatus(model_id="runtime-m")}))
+    metrics.show_also(BackgroundFailures(lambda: {"settings": 1}))
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
     documented = re.findall(r"^\| `(mlstream_[a-z_]+)` \|", page, re.MULTILINE)
     there = [line.split()[2] for line in metrics.text().decode().splitlines() if line.startswith("# TYPE")]

@@ -43,6 +43,19 @@ async def work(heartbeats: Heartbeats) -> None:
         await asyncio.sleep(60)
 
 
+class NoPort:
+    """Nobody connects."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def leave(self, place: int) -> None:
+        """Nothing is open."""
+
+    def take(self, place: int) -> None:
+        """Nothing is open."""
+
+
 def main() -> int:
     configure_logging(Settings())
     supervisor_module.BLOCKED_SECONDS = 1.0
@@ -52,13 +65,14 @@ def main() -> int:
         Settings(shutdown_grace_seconds=0),
         machine,
         heartbeats,
+        NoPort(),
         work=lambda place, parent: asyncio.run(work(heartbeats)),
         forget=lambda pid: None,
         clock=time.monotonic,
         failures=TaskFailures().of(0),
     )
     with machine.handling_signals():
-        return supervisor.run(lambda: None)
+        return supervisor.run()
 
 
 if __name__ == "__main__":

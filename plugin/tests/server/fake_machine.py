@@ -7,7 +7,7 @@ Event = Callable[[], object]
 
 
 class FakeMachine:
-    """`Processes`, `Heartbeats` and `time` as a supervisor sees them; one of `events` happens while it waits."""
+    """What a supervisor sees of processes, heartbeats, listeners and time; one of `events` happens while it waits."""
 
     def __init__(self) -> None:
         self.stops = 0
@@ -22,6 +22,8 @@ class FakeMachine:
         self.forgotten: list[int] = []
         self.refusals: list[OSError] = []  # of starts
         self.tries: list[float] = []  # when starts were asked for
+        self.is_closed = False
+        self.left: set[int] = set()  # places at which nobody listens
         self._beats: dict[int, int] = {}
         self._ready: set[int] = set()
         self._ended: list[tuple[int, int]] = []
@@ -69,6 +71,17 @@ class FakeMachine:
 
     def is_ready(self, place: int) -> bool:
         return place in self._ready
+
+    # Listeners.
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def leave(self, place: int) -> None:
+        self.left.add(place)
+
+    def take(self, place: int) -> None:
+        self.left.discard(place)
 
     # Events.
 

@@ -32,9 +32,9 @@ def run(
     forget: Callable[[int], None] | None = None,
 ) -> int:
     """The exit code; all events have happened."""
-    listeners = [True]
     supervisor = Supervisor(
         Settings(workers=workers, shutdown_grace_seconds=grace),
+        machine,
         machine,
         machine,
         work=lambda *arguments: works.append(arguments) if works is not None else None,
@@ -43,8 +43,8 @@ def run(
         failures=(failures or TaskFailures()).of(0),
         sides=sides,
     )
-    code = supervisor.run(listeners.clear)
-    assert listeners == [], "a stopping server would let clients wait"
+    code = supervisor.run()
+    assert machine.is_closed, "a stopping server would let clients wait"
     assert machine.events == []
     return code
 
@@ -114,12 +114,14 @@ def test_a_worker_that_cannot_be_started_is_due_again_with_growing_pauses_while_
 ) -> None:
     failures = TaskFailures(clock=lambda: machine.now)
     problems: list[list[str]] = []
+    left: list[set[int]] = []
 
     def runs_out() -> None:
         machine.refusals += [BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")] * 3
 
     def look() -> None:
         problems.append(failures.problems())
+        left.append(set(machine.left))
 
     machine.events = [
         *machine.passes(5), runs_out, machine.dies(1000), *machine.passes(6), look, *machine.passes(8), look,
@@ -138,6 +140,7 @@ def test_a_worker_that_cannot_be_started_is_due_again_with_growing_pauses_while_
         [],
     ]  # fmt: skip
     assert failures.counts() == {"supervisor": 3}
+    assert left == [{0}, set()], "clients who come meanwhile are for the other one"
 
 
 def test_a_worker_that_never_comes_to_serve_is_replaced_ever_later(machine: FakeMachine) -> None:

@@ -32,6 +32,58 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     return listener
 
 
+class Listeners:
+    """The listening sockets of the port, one for each worker, so that the kernel spreads connections.
+
+    They are the parent process's, so that clients who come while a worker is replaced wait for the next.
+    """
+
+    def __init__(self, host: str, port: int, workers: int) -> None:
+        self._host = host
+        first = bind(host, port)
+        self.port = int(first.getsockname()[1])
+        self._sockets = [first]
+        if workers > 1:  # bound for itself first, so that a port in use is an error
+            first.close()
+            self._sockets = [self._bind() for _ in range(workers)]
+        for listener in self._sockets:
+            listener.listen(BACKLOG)
+        self._left: set[int] = set()
+
+    def __enter__(self) -> "Listeners":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take no more connections."""
+        for listener in self._sockets:
+            listener.close()
+
+    def only(self, place: int) -> socket.socket:
+        """Return the socket of a worker, in its own process, and close the others'."""
+        for other in (*self._sockets[:place], *self._sockets[place + 1 :]):
+            other.close()
+        return self._sockets[place]
+
+    def leave(self, place: int) -> None:
+        """Take no connections at a place that has no worker for a while: the other workers get them."""
+        self._left.add(place)
+        self._sockets[place].close()
+
+    def take(self, place: int) -> None:
+        """Take connections at a place again, if it was left; OSError if that cannot be now."""
+        if place in self._left:
+            listener = self._bind()
+            listener.listen(BACKLOG)
+            self._sockets[place] = listener
+            self._left.discard(place)
+
+    def _bind(self) -> socket.socket:
+        return bind(self._host, self.port, shared=True)
+
+
 def announce(settings: Settings) -> None:
     """Log the URL of the server, its version and its store."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host

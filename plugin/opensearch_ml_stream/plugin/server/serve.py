@@ -3,10 +3,8 @@
 import gc
 import os
 import secrets
-import socket
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +17,7 @@ from opensearch_ml_stream.plugin.security.start_rules import check_start
 from opensearch_ml_stream.plugin.server import file_descriptors
 from opensearch_ml_stream.plugin.server.grpc_listener import announce_grpc, reserving_grpc_port
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
-from opensearch_ml_stream.plugin.server.listener import BACKLOG, announce, bind
+from opensearch_ml_stream.plugin.server.listener import Listeners, announce
 from opensearch_ml_stream.plugin.server.processes import Processes
 from opensearch_ml_stream.plugin.server.side_process import SidePlace, run_side_process
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
@@ -53,10 +51,10 @@ def serve(settings: Settings) -> int:
     with (
         machine.handling_signals(),
         tempfile.TemporaryDirectory(prefix="mlstream-") as runtime,
-        listening(settings) as listeners,
+        Listeners(settings.host, settings.port, settings.workers) as listeners,
         reserving_grpc_port(settings, extensions) as grpc_address,
     ):
-        bound = replace(settings, port=listeners[0].getsockname()[1])
+        bound = replace(settings, port=listeners.port)
         sides = _side_processes(extensions, bound, Path(runtime))
         if bound.workers > 1:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = runtime
@@ -73,13 +71,11 @@ def serve(settings: Settings) -> int:
 
         def work(place: int, parent: int) -> None:
             if place >= bound.workers:
-                close_listeners()
+                listeners.close()
                 side_place = SidePlace(Path(runtime), paths_of(extensions), parent, heartbeats, failures, place)
                 run_side_process(sides[place - bound.workers], bound, side_place)
                 return
-            for other in (*listeners[:place], *listeners[place + 1 :]):
-                other.close()
-            listener = listeners[place]
+            listener = listeners.only(place)
             worker.run_worker(
                 bound,
                 WorkerPlace(
@@ -95,15 +91,11 @@ def serve(settings: Settings) -> int:
                 ),
             )
 
-        def close_listeners() -> None:
-            for listener in listeners:
-                listener.close()
-
         titles = [side.title for side in sides]
         supervisor = Supervisor(
-            bound, machine, heartbeats, work, worker.forget_worker, monotonic, failures.of(places), titles
+            bound, machine, heartbeats, listeners, work, worker.forget_worker, monotonic, failures.of(places), titles
         )
-        return supervisor.run(close_listeners)
+        return supervisor.run()
 
 
 async def check_callers(settings: Settings) -> None:
@@ -130,21 +122,3 @@ def _side_processes(extensions: Sequence[Extension], settings: Settings, folder:
     """Return the processes that run beside the workers."""
     declared = [process for extension in extensions for process in extension.processes]
     return [process for process in declared if load(process.prepare)(settings, folder)]
-
-
-@contextmanager
-def listening(settings: Settings) -> Iterator[list[socket.socket]]:
-    """Listen with one socket for each worker, so that the kernel spreads connections.
-
-    They are this process's, so that clients who come while a worker is replaced wait for the next.
-    """
-    with ExitStack() as stack:
-        first = stack.enter_context(bind(settings.host, settings.port))
-        listeners = [first]
-        if settings.workers > 1:  # bound for itself first, so that a port in use is an error
-            port = first.getsockname()[1]
-            first.close()
-            listeners = [stack.enter_context(bind(settings.host, port, shared=True)) for _ in range(settings.workers)]
-        for listener in listeners:
-            listener.listen(BACKLOG)
-        yield listeners

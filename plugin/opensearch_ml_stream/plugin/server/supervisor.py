@@ -51,6 +51,22 @@ class Machine(Protocol):
         ...
 
 
+class Port(Protocol):
+    """What a supervisor uses of the port's `Listeners`."""
+
+    def close(self) -> None:
+        """Take no more connections."""
+        ...
+
+    def leave(self, place: int) -> None:
+        """Take no connections at a place that has no worker for a while."""
+        ...
+
+    def take(self, place: int) -> None:
+        """Take connections at a place again, if it was left. OSError if that cannot be now."""
+        ...
+
+
 class Pulse(Protocol):
     """What a supervisor uses of the workers' `Heartbeats`."""
 
@@ -104,6 +120,7 @@ class Supervisor:
         settings: Settings,
         machine: Machine,
         pulse: Pulse,
+        port: Port,
         work: Callable[[int, int], None],
         forget: Callable[[int], None],
         clock: Callable[[], float],
@@ -113,6 +130,7 @@ class Supervisor:
         self._settings = settings
         self._machine = machine
         self._pulse = pulse
+        self._port = port
         self._work = work
         self._forget = forget
         self._clock = clock
@@ -126,12 +144,10 @@ class Supervisor:
         self._stops = 0
         self._left = 0.0  # seconds until the rest is killed, in a stop
         self._was_ready = False
-        self._close_listeners: Callable[[], None] = lambda: None
         self._exit_code = 0
 
-    def run(self, close_listeners: Callable[[], None]) -> int:
+    def run(self) -> int:
         """Run the workers until a signal, then close what this process holds of the port; return the exit code."""
-        self._close_listeners = close_listeners
         self._failures.register(TASK)
         for place in range(self._settings.workers + len(self._sides)):
             if not self._machine.stops:  # a signal may come at any time
@@ -175,6 +191,8 @@ class Supervisor:
         self._pulse.forget(place)
         side = "" if place < self._settings.workers else self._sides[place - self._settings.workers]
         try:
+            if not side:
+                self._port.take(place)
             pid = self._machine.start(lambda parent: self._work(place, parent))
         except OSError as error:
             self._due[place] = self._pause(place)
@@ -194,7 +212,12 @@ class Supervisor:
         self._workers[pid] = Worker(place, pid, side)
 
     def _pause(self, place: int) -> float:
-        """Return the seconds until the next try at a place where none has come to serve; each time they double."""
+        """Return the seconds until the next try at a place where none has come to serve; each time they double.
+
+        Clients who come meanwhile are for the workers that serve, if there are any.
+        """
+        if place < self._settings.workers and any(each.serves and not each.side for each in self._workers.values()):
+            self._port.leave(place)
         pause = self._pauses.get(place, MIN_WORKER_LIFE_SECONDS)
         self._pauses[place] = min(2 * pause, MAX_START_PAUSE_SECONDS)
         return pause
@@ -261,7 +284,7 @@ class Supervisor:
     def _stop(self) -> None:
         """Ask all workers to stop; from the second time on, to stop at once."""
         self._stops = max(self._machine.stops, 1)
-        self._close_listeners()
+        self._port.close()
         grace = self._settings.shutdown_grace_seconds if self._stops == 1 else 0
         log.info("stopping; responses in flight may end within %g s", grace)
         self._left = self._settings.shutdown_grace_seconds + STOP_SECONDS if self._stops == 1 else SECOND_STOP_SECONDS
