@@ -39,6 +39,22 @@ def test_a_number_of_the_client_config_is_one_that_can_be_used(name: str, value:
         client_config_document({name: value})
 
 
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("max_connection", "at least 1"),
+        ("read_timeout", "more than 0"),
+        ("connection_timeout", "more than 0"),
+        ("retry_timeout_seconds", "0 or more"),
+        ("max_retry_times", "-1 or more"),
+    ],
+)
+def test_the_refusal_of_a_number_names_both_its_bounds(name: str, least: str) -> None:
+    value = 0 if least in ("at least 1", "more than 0") else -2
+    with pytest.raises(InvalidRequest, match=rf"{name} is out of range: it must be {least}, and at most {NO_LIMIT}"):
+        client_config_document({name: value})
+
+
 def test_the_greatest_number_of_the_client_config_is_good() -> None:
     assert client_config_document({"max_connection": NO_LIMIT})["max_connection"] == NO_LIMIT
 

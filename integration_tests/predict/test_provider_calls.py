@@ -107,6 +107,19 @@ async def test_a_certificate_of_an_unknown_authority_is_accepted_only_if_the_con
         assert provider.requests == []
 
 
+async def test_a_certificate_of_the_connectors_own_authority_is_accepted(
+    sidecar: Sidecar, client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    authority = new_authority()
+    tls = authority.issue("localhost").server_context(tmp_path)
+    async with FakeProvider(openai_stream(["private"]), tls) as provider:
+        credential = {"openAI_key": "k", "ca_cert_pem": authority.certificate_pem}
+        model_id = await asyncio.to_thread(sidecar.create_model, openai(provider.url, credential=credential))
+        path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
+        response = await client.post(path, json={"parameters": {"inputs": "x"}})
+    assert '"response":"private"' in response.text
+
+
 async def test_mutual_tls_shows_the_connectors_certificate(
     sidecar: Sidecar, client: httpx.AsyncClient, tmp_path: Path
 ) -> None:

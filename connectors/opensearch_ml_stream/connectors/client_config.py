@@ -31,6 +31,7 @@ class ClientConfig:
 
 
 _NAMES = tuple(entry.name for entry in fields(ClientConfig))
+_LEAST = {"max_connection": "at least 1", "connection_timeout": "more than 0", "read_timeout": "more than 0"}
 _STORED_IF_GIVEN = ("max_connection", "mutual_tls_enabled", "keystore_type")
 _DEFAULTS = {entry.name: entry.default for entry in fields(ClientConfig) if entry.name not in _STORED_IF_GIVEN}
 
@@ -95,11 +96,12 @@ def _number(name: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         raise InvalidRequest(f"client_config.{name} must be a number") from None
     minimum = -1 if name == "max_retry_times" else 0
-    out_of_range = InvalidRequest(f"client_config.{name} is out of range: it may be up to {NO_LIMIT}")
+    least = _LEAST.get(name, f"{minimum} or more")
+    out_of_range = InvalidRequest(f"client_config.{name} is out of range: it must be {least}, and at most {NO_LIMIT}")
     if not minimum <= number <= NO_LIMIT:  # "NaN" is neither
         raise out_of_range
     if number.is_integer() or name in ("max_connection", "max_retry_times", "retry_backoff_millis"):
         number = int(number)
-    if number == 0 and name in ("max_connection", "connection_timeout", "read_timeout"):  # a max_connection of 0.5 too
+    if number == 0 and name in _LEAST:  # a max_connection of 0.5 too
         raise out_of_range
     return number

@@ -41,3 +41,25 @@ def test_a_list_of_what_callers_may_set_may_be_an_array() -> None:
     document = connector_document({**BODY, "parameters": {"_caller_parameters": ["region"]}})
     assert document["parameters"] == {"_caller_parameters": '["region"]'}
     check_connector(document, Settings())
+
+
+@pytest.mark.parametrize(
+    ("url", "parameters", "config", "reason"),
+    [
+        ("http://api.openai.com/v1", {}, {}, r"cleartext endpoint \[http://api.openai.com\]"),
+        ("${parameters.endpoint}/v1", {"endpoint": "HTTP://api.openai.com"}, {}, "cleartext endpoint"),
+        ("https://api.openai.com/v1", {}, {"skip_ssl_verification": True}, "skip_ssl_verification cannot be enabled"),
+    ],
+)
+def test_mutual_tls_that_would_protect_nothing_is_refused_when_the_connector_is_made(
+    url: str, parameters: dict[str, str], config: dict[str, Any], reason: str
+) -> None:
+    actions = [
+        {"action_type": "predict", "method": "post", "url": "https://api.openai.com/v1"},
+        {"action_type": "batch_predict", "method": "post", "url": url},
+    ]
+    mutual = {"client_config": {"mutual_tls_enabled": True, **config}}
+    settings = Settings(trusted_connector_endpoints_regex=("^https?://api.openai.com/.*$",))
+    with pytest.raises(InvalidRequest, match=reason):
+        check_connector(connector_document({**BODY, "parameters": parameters, "actions": actions, **mutual}), settings)
+    check_connector(connector_document({**BODY, "parameters": parameters, "actions": actions}), settings)

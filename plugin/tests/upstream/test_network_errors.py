@@ -50,7 +50,7 @@ def handshake_error(reason: str | None) -> ssl.SSLError:
         (
             certificate_error(),
             "TLS certificate of h:1 is not trusted: self-signed certificate. Check the host in the url, give "
-            "ca_cert_pem with mutual TLS, or set client_config.skip_ssl_verification",
+            "the authority as the credential ca_cert_pem, or set client_config.skip_ssl_verification",
         ),
         (
             handshake_error("WRONG_VERSION_NUMBER"),

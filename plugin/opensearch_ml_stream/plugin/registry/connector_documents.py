@@ -15,6 +15,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, PrivateAddress, literal_address
 from opensearch_ml_stream.plugin.upstream.target import parse_target
+from opensearch_ml_stream.plugin.upstream.tls import check_mutual_tls
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_connector_url, fill_url
 
 HIDDEN = ("credential", "connector.credential", "content", "model_content")
@@ -66,7 +67,7 @@ def changed_document(stored: Json, changes: Json, settings: Settings, *, inline:
 
 
 def check_connector(document: Json, settings: Settings) -> None:
-    """Raise InvalidRequest for a URL that is not trusted, or a `_stream` or `_caller_parameters` that is wrong.
+    """Raise InvalidRequest for a URL that is not trusted, or TLS, a `_stream` or `_caller_parameters` that is wrong.
 
     A header may name a credential that the connector lacks (blueprints of the managed service get theirs from a role).
     This is not refused here; the first prediction fails.
@@ -77,7 +78,9 @@ def check_connector(document: Json, settings: Settings) -> None:
     read_caller_parameters(connector.parameters.get(CALLER_PARAMETERS))
     for action in connector.actions:
         check_connector_url(action.url, connector.parameters, settings)
-        _check_written_address(fill_url(action.url, connector.parameters), settings)
+        filled = fill_url(action.url, connector.parameters)
+        check_mutual_tls(filled, connector.client_config)
+        _check_written_address(filled, settings)
 
 
 def left_to_be_given(body: Json, document: Json) -> list[str]:

@@ -67,7 +67,7 @@ class Upstream(Protocol):
     ) -> AbstractAsyncContextManager[UpstreamResponse]:
         """Send the request and wait for the response head. Leaving the context early closes the connection at once.
 
-        `tls` holds the credential keys of mutual TLS (client_cert_pem, ...), empty without it. `pool_key` says
+        `tls` holds the credentials that count for TLS (ca_cert_pem; client_cert_pem, ...), often none. `pool_key` says
         whose `max_connection` counts: the connector's id.
 
         InvalidRequest if the request or its address is not allowed, UpstreamError if no response head comes,

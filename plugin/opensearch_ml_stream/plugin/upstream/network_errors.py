@@ -42,7 +42,7 @@ def unreachable(authority: str, error: OSError) -> BrokenConnection:
     if isinstance(error, ssl.SSLCertVerificationError):
         return BrokenConnection(
             f"TLS certificate of {authority} is not trusted: {error.verify_message}. Check the host in the url, give "
-            "ca_cert_pem with mutual TLS, or set client_config.skip_ssl_verification",
+            "the authority as the credential ca_cert_pem, or set client_config.skip_ssl_verification",
             f"its certificate is not trusted: {error.verify_message}",
         )
     if isinstance(error, ssl.SSLError):

@@ -20,23 +20,58 @@ from opensearch_ml_stream.plugin.tls.key_pairs import (
 
 MAX_CONTEXTS = 64  # a context takes some 100 KiB, most of it for the certificate authorities
 
-# (skip verification, keystore type, the credentials of mutual TLS)
+# (skip verification, keystore type or "" without mutual TLS, the credentials that count)
 TLSKey = tuple[bool, str, tuple[tuple[str, str], ...]]
 PLAIN: TLSKey = (False, "", ())
 UNVERIFIED: TLSKey = (True, "", ())
 
-_KEYS = ("client_cert_pem", "client_key_pem", "client_cert_pkcs12", "ca_cert_pem", "keystore_password")
+_AUTHORITY = "ca_cert_pem"
+_KEYS = ("client_cert_pem", "client_key_pem", "client_cert_pkcs12", _AUTHORITY, "keystore_password")
 
 
-def tls_key(config: ClientConfig, credential: Mapping[str, str]) -> TLSKey:
-    """Return the key by which connections can share a TLS context.
+def credential_of_tls(config: ClientConfig, credential: Mapping[str, str]) -> Mapping[str, str]:
+    """Return those of a connector's credentials that count for TLS: no others are handed to a connection."""
+    names = _KEYS if config.mutual_tls_enabled else (_AUTHORITY,)
+    return {name: credential[name] for name in names if credential.get(name)}
 
-    `credential` is the connector's; it counts with mutual TLS only.
+
+def tls_key(url: str, config: ClientConfig, credential: Mapping[str, str]) -> TLSKey:
+    """Return the key by which connections to a URL can share a TLS context; PLAIN where there is no TLS.
+
+    InvalidRequest as from `check_mutual_tls`.
+    """
+    check_mutual_tls(url, config)
+    if is_in_clear(url):
+        return PLAIN
+    items = tuple(credential_of_tls(config, credential).items())
+    if config.mutual_tls_enabled:
+        return (False, config.keystore_type or "PEM", items)
+    return UNVERIFIED if config.skip_ssl_verification else (False, "", items)
+
+
+def check_mutual_tls(url: str, config: ClientConfig) -> None:
+    """Raise InvalidRequest for mutual TLS that would be none: with a server that is not verified, or without TLS.
+
+    ML Commons refuses both, too. A URL whose scheme only a request fills has none yet.
     """
     if not config.mutual_tls_enabled:
-        return UNVERIFIED if config.skip_ssl_verification else PLAIN
-    client_certificate = tuple((name, credential[name]) for name in _KEYS if credential.get(name))
-    return (config.skip_ssl_verification, config.keystore_type or "PEM", client_certificate)
+        return
+    if config.skip_ssl_verification:
+        raise InvalidRequest(
+            "client_config.skip_ssl_verification cannot be enabled together with mutual_tls_enabled: anybody could be "
+            f"the server. Give the provider's authority as the credential {_AUTHORITY} instead"
+        )
+    if is_in_clear(url):
+        origin = "/".join(url.strip().split("/", 3)[:3]).partition("?")[0]
+        raise InvalidRequest(
+            f"Mutual TLS cannot be used with the cleartext endpoint [{origin}]: client_config.mutual_tls_enabled needs "
+            "a url that begins with https://"
+        )
+
+
+def is_in_clear(url: str) -> bool:
+    """Whether calls of a URL are not encrypted."""
+    return url.lstrip()[:7].lower() == "http://"
 
 
 class TLSContexts:
@@ -67,7 +102,12 @@ class TLSContexts:
 def _create_context(key: TLSKey) -> ssl.SSLContext:
     skip, keystore, items = key
     credential = dict(items)
-    context = ssl.create_default_context()
+    try:
+        context = ssl.create_default_context(cadata=credential.get(_AUTHORITY))  # with one of its own, no others count
+    except (ValueError, ssl.SSLError):
+        raise InvalidRequest(
+            f"The connector's credential [{_AUTHORITY}] cannot be read: it must hold certificates in PEM"
+        ) from None
     context.set_alpn_protocols(["http/1.1"])
     if skip:
         context.check_hostname = False
@@ -75,8 +115,6 @@ def _create_context(key: TLSKey) -> ssl.SSLContext:
     if not keystore:
         return context
     try:
-        if "ca_cert_pem" in credential:
-            context.load_verify_locations(cadata=credential["ca_cert_pem"])
         load_key_pair(context, _pkcs12(credential) if keystore == "PKCS12" else _pem(credential))
     except (ValueError, ssl.SSLError):
         raise InvalidRequest(

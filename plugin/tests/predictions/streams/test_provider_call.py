@@ -197,11 +197,18 @@ async def test_connections_are_counted_for_the_connector_or_for_a_model_with_one
     assert [call.pool_key for call in provider.calls] == ["shared", "m"]
 
 
-async def test_only_mutual_tls_hands_credentials_to_the_connection() -> None:
+async def test_no_credentials_but_those_of_tls_are_handed_to_the_connection() -> None:
     provider = ScriptedProvider(lambda request: json_response({}))
+    credential = {"key": SECRET, "ca_cert_pem": "a", "client_cert_pem": "c"}
     for enabled in (True, False):
-        await calls_to(provider).fetch(ready(client_config={"mutual_tls_enabled": enabled}), REQUEST)
-    assert [dict(call.tls) for call in provider.calls] == [{"key": SECRET}, {}]
+        model = ready(client_config={"mutual_tls_enabled": enabled}, credential=credential)
+        await calls_to(provider).fetch(model, REQUEST)
+    await calls_to(provider).fetch(ready(), REQUEST)
+    assert [dict(call.tls) for call in provider.calls] == [
+        {"client_cert_pem": "c", "ca_cert_pem": "a"},
+        {"ca_cert_pem": "a"},
+        {},
+    ]
 
 
 async def test_a_busy_provider_is_called_again_as_client_config_says() -> None:

@@ -19,6 +19,7 @@ from opensearch_ml_stream.plugin.upstream.tls import PLAIN, UNVERIFIED, TLSConte
 from tests.upstream.certificates import Certificate, handshake, issue
 
 HOST = "provider.example"
+URL = f"https://{HOST}/v1"
 AUTHORITY = issue("authority", authority=True)
 INTERMEDIATE = issue("intermediate", AUTHORITY, authority=True)
 SERVER = issue(HOST, AUTHORITY)
@@ -39,33 +40,59 @@ def server_context(folder: Path, certificate: Certificate = SERVER, *, mutual: b
     return context
 
 
-def mutual_key(keystore: str, credential: Mapping[str, str], *, skip: bool = False) -> TLSKey:
-    config = ClientConfig(mutual_tls_enabled=True, keystore_type=keystore, skip_ssl_verification=skip)
-    return tls_key(config, {"ca_cert_pem": AUTHORITY.pem, **credential})
+def mutual_key(keystore: str, credential: Mapping[str, str]) -> TLSKey:
+    config = ClientConfig(mutual_tls_enabled=True, keystore_type=keystore)
+    return tls_key(URL, config, {"ca_cert_pem": AUTHORITY.pem, **credential})
 
 
 @pytest.mark.parametrize(
     ("config", "key"),
     [
-        (ClientConfig(), PLAIN),
-        (ClientConfig(keystore_type="PKCS12"), PLAIN),
+        (ClientConfig(), (False, "", (("ca_cert_pem", "c"),))),
+        (ClientConfig(keystore_type="PKCS12"), (False, "", (("ca_cert_pem", "c"),))),
         (ClientConfig(skip_ssl_verification=True), UNVERIFIED),
         (ClientConfig(mutual_tls_enabled=True), (False, "PEM", (("client_key_pem", "k"), ("ca_cert_pem", "c")))),
         (
-            ClientConfig(mutual_tls_enabled=True, skip_ssl_verification=True, keystore_type="PKCS12"),
-            (True, "PKCS12", (("client_key_pem", "k"), ("ca_cert_pem", "c"))),
+            ClientConfig(mutual_tls_enabled=True, keystore_type="PKCS12"),
+            (False, "PKCS12", (("client_key_pem", "k"), ("ca_cert_pem", "c"))),
         ),
     ],
 )
 def test_what_makes_a_difference_for_tls_is_in_the_key(config: ClientConfig, key: TLSKey) -> None:
     assert (PLAIN, UNVERIFIED) == ((False, "", ()), (True, "", ()))
     credential = {"ca_cert_pem": "c", "api_key": "secret", "client_key_pem": "k", "client_cert_pem": ""}
-    assert tls_key(config, credential) == key
+    assert tls_key(URL, config, credential) == key
+    assert tls_key(URL, ClientConfig(), {"api_key": "secret", "client_key_pem": "k"}) == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("url", "config", "reason"),
+    [
+        (
+            "http://h:1/a?key=secret",
+            ClientConfig(mutual_tls_enabled=True),
+            r"cannot be used with the cleartext endpoint \[http://h:1\]: .* needs a url that begins with https://$",
+        ),
+        (" HTTP://h", ClientConfig(mutual_tls_enabled=True), r"the cleartext endpoint \[HTTP://h\]"),
+        (
+            URL,
+            ClientConfig(mutual_tls_enabled=True, skip_ssl_verification=True),
+            "^client_config.skip_ssl_verification cannot be enabled together with mutual_tls_enabled",
+        ),
+    ],
+)
+def test_mutual_tls_that_would_be_none_is_refused(url: str, config: ClientConfig, reason: str) -> None:
+    with pytest.raises(InvalidRequest, match=reason):
+        tls_key(url, config, PEM_CREDENTIAL)
+
+
+def test_without_mutual_tls_a_url_may_be_in_clear() -> None:
+    assert tls_key("http://h", ClientConfig(skip_ssl_verification=True), {"ca_cert_pem": "c"}) == PLAIN
 
 
 def test_every_credential_of_mutual_tls_is_in_the_key() -> None:
     names = ("client_cert_pem", "client_key_pem", "client_cert_pkcs12", "ca_cert_pem", "keystore_password")
-    key = tls_key(ClientConfig(mutual_tls_enabled=True), {name: name for name in names})
+    key = tls_key(URL, ClientConfig(mutual_tls_enabled=True), {name: name for name in names})
     assert key[2] == tuple((name, name) for name in names)
 
 
@@ -116,10 +143,18 @@ async def test_with_mutual_tls_both_ends_are_verified(
         handshake(context, server_context(tmp_path, mutual=True), "another.example")
 
 
-async def test_mutual_tls_can_skip_the_verification_of_the_server(tmp_path: Path) -> None:
-    key = mutual_key("PEM", PEM_CREDENTIAL, skip=True)
-    context = await TLSContexts().get(key)
-    handshake(context, server_context(tmp_path, issue("stranger"), mutual=True), "another.example")
+async def test_an_authority_of_the_connectors_own_is_trusted_and_no_other(tmp_path: Path) -> None:
+    context = await TLSContexts().get(tls_key(URL, ClientConfig(), {"ca_cert_pem": AUTHORITY.pem}))
+    handshake(context, server_context(tmp_path), HOST)
+    assert context.cert_store_stats()["x509_ca"] == 1
+    for certificate, host in ((SERVER, "another.example"), (issue(HOST, issue("other", authority=True)), HOST)):
+        with pytest.raises(ssl.SSLCertVerificationError):
+            handshake(context, server_context(tmp_path, certificate), host)
+
+
+async def test_an_authority_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(InvalidRequest, match=r"credential \[ca_cert_pem\] cannot be read: it must hold certificates"):
+        await TLSContexts().get(tls_key(URL, ClientConfig(), {"ca_cert_pem": "/etc/ca.pem"}))
 
 
 KEY_WITHOUT_CERTIFICATE = base64.b64encode(
@@ -140,14 +175,13 @@ UNSUPPORTED_KEY = (
         ("PEM", {"client_cert_pem": "no certificate", "client_key_pem": CLIENT.key_pem()}),
         ("PEM", {"client_cert_pem": CHAIN, "client_key_pem": CLIENT.key_pem("p"), "keystore_password": "wrong"}),
         ("PEM", {"client_cert_pem": CHAIN, "client_key_pem": CLIENT.key_pem("p")}),
-        ("PEM", {"client_cert_pem": CHAIN, "client_key_pem": CLIENT.key_pem(), "ca_cert_pem": "no certificate"}),
         ("PEM", {"client_cert_pem": CHAIN, "client_key_pem": UNSUPPORTED_KEY}),
         ("PKCS12", {"client_cert_pkcs12": CLIENT.pkcs12("p"), "keystore_password": "wrong"}),
         ("PKCS12", {"client_cert_pkcs12": base64.b64encode(b"no bundle").decode()}),
         ("PKCS12", {"client_cert_pkcs12": KEY_WITHOUT_CERTIFICATE}),
     ],
     ids=[
-        "key of another", "no key", "no certificate", "wrong password", "no password", "no authority",
+        "key of another", "no key", "no certificate", "wrong password", "no password",
         "unsupported key", "wrong password of a bundle", "no bundle",
         "bundle without a certificate",
     ],

@@ -77,6 +77,12 @@ def test_a_changed_client_certificate_counts_from_the_next_call_on() -> None:
     assert certificates == [(("client_cert_pem", "one"),), (("client_cert_pem", "two"),)]
 
 
+def test_a_changed_authority_counts_from_the_next_call_on() -> None:
+    calls = PreparedCalls(LiveSettings(Settings()))
+    authorities = [calls.get(REQUEST, CONFIG, {"ca_cert_pem": pem}, "c").route.tls[2] for pem in ("one", "two")]
+    assert authorities == [(("ca_cert_pem", "one"),), (("ca_cert_pem", "two"),)]
+
+
 def test_calls_that_are_all_different_are_not_all_kept() -> None:
     calls = PreparedCalls(LiveSettings(Settings()))
     first = prepared(calls)

@@ -20,7 +20,7 @@ class Problem(NamedTuple):
 
 
 _PRIVATE_AUTHORITY = (
-    "If the provider is your own, give its authority as ca_cert_pem with mutual TLS, or install it on this machine; "
+    "If the provider is your own, give its authority as the credential ca_cert_pem, or install it on this machine; "
     "if not, something between here and the provider may decrypt the traffic (a company's proxy)"
 )
 _RENEW = "Renew the certificate at the provider (or at the proxy in front of it)"

@@ -112,7 +112,8 @@ class AiohttpUpstream:
         proxy = proxy_for(request.url, self._proxies)
         policy = AddressPolicy.of(self._live.current).for_url(request.url)
         await self._check_target(target, policy, proxy)
-        context = await self._contexts.get(tls_key(config, tls)) if target.scheme == "https" else None
+        key = tls_key(request.url, config, tls)
+        context = await self._contexts.get(key) if target.scheme == "https" else None
         await self._limiter.acquire(pool_key, config.max_connection, config.connection_timeout)
         try:
             session = await self._session(policy if proxy is None else None)

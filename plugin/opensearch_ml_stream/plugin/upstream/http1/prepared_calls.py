@@ -10,7 +10,7 @@ from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
 from opensearch_ml_stream.plugin.upstream.http1.pool import Route
 from opensearch_ml_stream.plugin.upstream.http1.request_bytes import METHODS_WITH_BODY, request_head
 from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
-from opensearch_ml_stream.plugin.upstream.tls import PLAIN, tls_key
+from opensearch_ml_stream.plugin.upstream.tls import PLAIN, UNVERIFIED, tls_key
 
 MAX_PREPARED = 256  # most calls have the same few URLs and headers; those that are signed are all different
 MAX_KEPT_HEAD_BYTES = 8 * 1024  # a larger head is made for each call
@@ -73,7 +73,7 @@ class PreparedCalls:
         self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str
     ) -> PreparedCall:
         target = parse_target(request.url)
-        key = tls_key(config, tls) if target.scheme == "https" else PLAIN
+        key = tls_key(request.url, config, tls)
         policy = self.policy()
         if policy.trusted_private:
             policy = policy.for_url(request.url)
@@ -88,7 +88,7 @@ class PreparedCalls:
         )
 
     def _keep(self, key: _Key, call: PreparedCall) -> None:
-        if len(call.head) > MAX_KEPT_HEAD_BYTES or call.config.mutual_tls_enabled:  # no certificate is in the key
+        if len(call.head) > MAX_KEPT_HEAD_BYTES or call.route.tls not in (PLAIN, UNVERIFIED):  # certificates may change
             return
         if len(self._calls) >= MAX_PREPARED:
             self._calls.clear()
