@@ -205,6 +205,15 @@ def test_a_member_that_the_provider_cannot_take_is_named(shared_sidecar: Sidecar
     assert provider.requests == []
 
 
+def test_what_is_left_out_unasked_is_named(shared_sidecar: Sidecar) -> None:
+    more: Any = {"context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}}
+    with model(shared_sidecar, "openai", openai_answer({"content": "Dry"})) as (client, name, _):
+        message = client.messages.create(model=name, max_tokens=9, messages=QUESTION, extra_body=more)
+    told: Any = message.to_dict()["opensearch_ml_stream"]
+    assert told["warnings"] == ["context_management was left out: the model's provider has no such thing"]
+    assert text_of(message) == "Dry"
+
+
 def test_a_fault_in_mid_stream_is_raised(shared_sidecar: Sidecar) -> None:
     fault = sse_event({"error": {"message": "It broke", "code": 503}})
     script = chunked_stream([sse_event({"choices": [{"index": 0, "delta": {"content": "Dr"}}]}), fault])

@@ -188,6 +188,15 @@ def test_a_named_interface_asks_for_no_usage_where_the_server_of_the_url_refuses
     assert chosen(AZURE_2023, {"_llm_interface": "azure/openai/chat/completions"}) == OPENAI_CHAT_PLAIN.name
 
 
+def test_the_reason_says_where_the_url_had_its_say() -> None:
+    for url, ends in (
+        (ELSEWHERE, "names it"),
+        ("https://api.deepseek.com/chat/completions", "its url says which variant"),
+    ):
+        made = connector(url, {"_llm_interface": CHAT})
+        assert choose_spec(made, made.action(), {}).reason.endswith(ends)
+
+
 def test_a_shared_name_is_streamed_as_the_url_says() -> None:
     url = "https://us-south.ml.cloud.ibm.com/ml/v1/text/chat?version=2024-10-10"
     assert chosen(url, {"_llm_interface": CHAT}) == "watsonx/text/chat"

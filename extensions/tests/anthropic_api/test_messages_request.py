@@ -136,6 +136,14 @@ def test_thinking_keeps_its_signature_and_what_is_encrypted() -> None:
     assert found == (Reasoning("Hm", "sig"), Reasoning(encrypted="xyz"))
 
 
+@pytest.mark.parametrize(
+    ("edits", "left_out"), [([], ()), ([{"type": "clear_thinking_20251015"}], ("context_management",))]
+)
+def test_what_is_to_be_forgotten_is_left_out(edits: list[Any], left_out: tuple[str, ...]) -> None:
+    conversation = read(context_management={"edits": edits})
+    assert (conversation.left_out, conversation.unknown) == (left_out, {})
+
+
 def test_tools_are_those_that_the_client_runs() -> None:
     schema = {"type": "object", "properties": {"q": {"type": "string"}}}
     own = {"name": "get", "description": "Gets", "input_schema": schema, "strict": True, "cache_control": CACHE}

@@ -262,6 +262,11 @@ _TOOL_USE = (
         messages={"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
     ),
     _feature(
+        "what is to be forgotten (`context_management`)",
+        "clear_thinking",
+        messages={"context_management": {"edits": [{"type": "clear_thinking_20251015"}]}},
+    ),
+    _feature(
         "free-form tools (`custom`)", "apply_patch", responses={"tools": [{"type": "custom", "name": "apply_patch"}]}
     ),
     _feature(

@@ -91,7 +91,10 @@ def choose_spec(
     if named is not None:
         spoken = _spoken(named, of_url, known)
         spec = spoken.spec if named.is_shared else _without_refused_options(named.spec, of_url)
-        return SpecChoice(spec, "the connector's parameter _llm_interface names it", known.dialect_of(spoken))
+        of_variant = "" if spoken is named else ", and its url says which variant"
+        return SpecChoice(
+            spec, f"the connector's parameter _llm_interface names it{of_variant}", known.dialect_of(spoken)
+        )
     if of_url is not None:
         return SpecChoice(of_url.spec, "the connector's url is of this interface", known.dialect_of(of_url))
     named = _named(parameters.get("_llm_interface"), known)

@@ -50,7 +50,7 @@ def _warnings(client: ClientRequest, model: CompiledModel) -> Sequence[str]:
     """Return what the model's provider was not told of a request, for the client."""
     if speaks_as(model, client):
         return ()
-    return [f"{member} was left out: the model's provider has no such tool" for member in client.conversation.left_out]
+    return [f"{member} was left out: the model's provider has no such thing" for member in client.conversation.left_out]
 
 
 def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderRequest:

@@ -1,7 +1,8 @@
 """Bodies of `POST /v1/messages`: https://docs.claude.com/en/api/messages.
 
 Tools that Anthropic runs itself, and members without a place in a conversation, are unknown to it: a provider that
-speaks Anthropic's dialect takes them as they were sent, any other refuses them.
+speaks Anthropic's dialect takes them as they were sent, any other refuses them. What Anthropic is to forget of a long
+conversation (`context_management`, which Claude Code sends unbidden) is left out: the model gets all of it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -72,6 +73,7 @@ def read_counted_conversation(body: JSONObject) -> Conversation:
         choice, parallel = _tool_choice(members.members("tool_choice"), unknown)
         tools = tuple(_tools(members.elements("tools"), unknown))
     cache = members.object("cache_control")
+    forgetting = members.object("context_management") or {}
     if members.take("thread") is not None:
         raise ThreadUnsupported
     members.leave(unknown)
@@ -84,6 +86,7 @@ def read_counted_conversation(body: JSONObject) -> Conversation:
         options={name: value for name, value in options.items() if value is not None},
         unknown=unknown,
         members=_MEMBERS,
+        left_out=("context_management",) if forgetting.get("edits") else (),
     )
 
 
