@@ -17,21 +17,6 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         yield both
 
 
-@pytest.mark.parametrize(
-    ("kind", "their_status", "our_status", "raised"),
-    [
-        ("inference", 400, 400, "InferenceError: the tensors do not fit"),
-        ("parameters", 400, 400, "ModelParametersMissing: Parameters missing for model broken"),
-        ("status", 422, 422, "MLServerError: come back later"),
-    ],
-)
-def test_an_error_says_whose_it_is(both: Both, kind: str, their_status: int, our_status: int, raised: str) -> None:
-    theirs, ours = (server.rest.post(f"{BROKEN}/infer", json=asked(tensor(kind))) for server in both.in_turn)
-    assert (theirs.status_code, ours.status_code) == (their_status, our_status)
-    assert theirs.json()["error"] == raised.partition(": ")[2]
-    assert ours.json()["error"] == f"The runtime of model broken raised {raised}"
-
-
 def test_any_other_error_is_not_the_servers_own(both: Both) -> None:
     theirs, ours = (server.rest.post(f"{BROKEN}/infer", json=asked(tensor("value"))) for server in both.in_turn)
     assert (theirs.status_code, theirs.text) == (500, "Internal Server Error")
@@ -64,10 +49,14 @@ def test_headers_of_a_streams_responses_are_those_of_http(both: Both) -> None:
     assert '"Ce-Id"' not in ours[0] and ours[1]
 
 
-def test_versions_in_the_metadata_are_those_that_can_be_called(both: Both) -> None:
+def test_the_metadata_has_the_id_of_the_models_document(both: Both) -> None:
     theirs, ours = (server.rest.get("/v2/models/words").json() for server in both.in_turn)
-    assert (theirs["versions"], ours["versions"]) == (["words/v1.2.3"], ["v1.2.3"])
     assert (theirs["parameters"], ours["parameters"]) == ({}, {"model_id": "runtime-words-v1.2.3"})
+
+
+def test_versions_are_those_that_can_be_called_where_the_file_names_none(both: Both) -> None:
+    theirs, ours = (server.rest.get("/v2/models/echo").json() for server in both.in_turn)
+    assert (theirs["versions"], ours["versions"]) == ([], ["1"])
 
 
 def test_what_is_no_request_is_told_in_a_sentence_too(both: Both) -> None:

@@ -139,12 +139,21 @@ def test_requests_that_come_together_are_predicted_together(both: Both) -> None:
         assert any(not text.endswith(" of 1") for text in said)
 
 
+@pytest.mark.parametrize(("kind", "status"), [("inference", 400), ("parameters", 400), ("status", 422)])
+def test_an_error_that_the_model_gives_a_status_has_its_words(both: Both, kind: str, status: int) -> None:
+    theirs, ours = (
+        server.rest.post("/v2/models/broken/infer", json=asked(tensor(kind))) for server in (both.mlserver, both.here)
+    )
+    assert theirs.status_code == status
+    assert (ours.status_code, ours.json()) == (status, theirs.json())
+
+
 @pytest.mark.parametrize("path", ["words", "words/versions/v1.2.3", "words/versions/v7", "lists", "echo", "nowhere"])
 def test_metadata_and_readiness(both: Both, path: str) -> None:
-    """But for the versions, and the id of the model's document: see test_differences.py."""
+    """But for versions that the file does not name, and the id of the model's document: see test_differences.py."""
     ours, theirs = (server.rest.get(f"/v2/models/{path}") for server in (both.here, both.mlserver))
     assert ours.status_code == theirs.status_code
-    left_out = ("versions", "parameters")
+    left_out = ("parameters",) if path.startswith("words") else ("versions", "parameters")
     ours_said, theirs_said = (
         {name: value for name, value in one.json().items() if name not in left_out} for one in (ours, theirs)
     )

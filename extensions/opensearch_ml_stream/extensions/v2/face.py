@@ -13,7 +13,7 @@ from opensearch_ml_stream.extensions.v2.service.own_models import (
     SpeaksV2,
     Unloaded,
     V2Repository,
-    own_statuses,
+    own_errors,
 )
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "handler_headers",
     "is_chat",
     "json_text",
-    "own_statuses",
+    "own_errors",
     "readable_header_list",
     "tensor_object",
     "texts",

@@ -90,6 +90,7 @@ async def describe(model: Any) -> dict[str, Any]:
         "inputs": [tensor.model_dump() for tensor in metadata.inputs or []],
         "outputs": [tensor.model_dump() for tensor in metadata.outputs or []],
         "platform": metadata.platform or None,
+        "versions": metadata.versions or [],
         "version": model.version,
         "stream": _streams(model),
     }

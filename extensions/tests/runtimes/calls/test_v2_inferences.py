@@ -229,6 +229,13 @@ async def test_the_metadata_is_what_the_runtime_has_told(setup: InferenceSetup) 
     }
 
 
+async def test_versions_that_the_models_file_names_are_those_of_its_metadata(
+    setup: InferenceSetup, tmp_path: Path
+) -> None:
+    put_status(tmp_path, ModelStatus(versions=["echo/v2", "echo/v1"]))
+    assert (await setup.inference_models.metadata(ANYONE, "echo", None))["versions"] == ["echo/v2", "echo/v1"]
+
+
 async def states(setup: InferenceSetup) -> list[tuple[str, str, str]]:
     entries = await setup.inference_models.index(ANYONE, ready=False)
     return [(entry["version"], entry["state"], entry["reason"]) for entry in entries]

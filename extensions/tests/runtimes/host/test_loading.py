@@ -31,6 +31,7 @@ async def test_a_ready_process_says_what_its_model_is(tmp_path: Path) -> None:
     """
     settings = {
         "platform": "trial-platform",
+        "versions": ["trial/3"],
         "parameters": {"version": "3"},
         "outputs": [{"name": "y", "datatype": "FP32", "shape": [2]}],
     }
@@ -40,6 +41,7 @@ async def test_a_ready_process_says_what_its_model_is(tmp_path: Path) -> None:
             "inputs": [{"name": "text", "datatype": "BYTES", "shape": [-1]}],
             "outputs": [{"name": "y", "datatype": "FP32", "shape": [2]}],
             "platform": "trial-platform",
+            "versions": ["trial/3"],
             "version": "3",
             "stream": True,
             "handlers": [],

@@ -77,6 +77,7 @@ class KeptModel:
             state=self.state,
             reason=self._problem or ("" if loaded is None else loaded.failure),
             version=said.get("version") or self.folder.version,
+            versions=said.get("versions") or settings.get("versions") or [],
             platform=said.get("platform") or settings.get("platform") or None,
             stream=bool(said.get("stream")),
             inputs=said.get("inputs") or settings.get("inputs") or [],

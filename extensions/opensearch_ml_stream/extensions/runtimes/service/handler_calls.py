@@ -14,7 +14,7 @@ from opensearch_ml_stream.extensions.runtimes.service.handler_messages import (
 from opensearch_ml_stream.extensions.runtimes.service.runtime_handlers import RuntimeHandlers
 from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import Runtime
-from opensearch_ml_stream.extensions.v2.face import Unloaded, own_statuses
+from opensearch_ml_stream.extensions.v2.face import Unloaded, own_errors
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.observation import Observation, Observations
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -50,7 +50,7 @@ class HandlerCalls:
             if not isinstance(model.protocol, Runtime) or model.protocol.model != name:
                 raise runtime_errors.unknown_model(name)
             try:
-                with own_statuses():
+                with own_errors():
                     return await self._call(observed, model, model.protocol, request)
             except Unloaded:
                 raise NotFound(f"Model {name} not found") from None

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from opensearch_ml_stream.connectors.errors import (
+    MAX_REASON_CHARS,
     InvalidRequest,
     MLStreamError,
     NotFound,
@@ -129,8 +130,11 @@ def fell_silent(name: str, seconds: float) -> ReadTimedOut:
 def raised_before(name: str, payload: bytes) -> UpstreamError:
     """Return the error for what a model raised in place of its first response; `payload` is the frame's."""
     said = _read(payload)
-    error = RaisedByModel if said.is_own else UpstreamError
-    return error(said.reason(name), provider_status=said.status, retry_after="1" if said.status == 429 else None)
+    kind = RaisedByModel if said.is_own else UpstreamError
+    error = kind(said.reason(name), provider_status=said.status, retry_after="1" if said.status == 429 else None)
+    if isinstance(error, RaisedByModel):
+        error.words = said.words[:MAX_REASON_CHARS]
+    return error
 
 
 def raised_in_the_middle(name: str, payload: bytes) -> ResponseFailed:

@@ -194,7 +194,7 @@ class Runtime(_Kept, SpeaksV2):
         status = self.status() or ModelStatus()
         return {
             "name": name,
-            "versions": versions if status.version is None else [status.version],
+            "versions": status.versions or (versions if status.version is None else [status.version]),
             "platform": status.platform or "",
             "inputs": status.inputs,
             "outputs": status.outputs,

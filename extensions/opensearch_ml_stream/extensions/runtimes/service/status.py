@@ -48,12 +48,14 @@ class HandlerStatus:
 class ModelStatus:
     """One runtime model. `reason` says why it is FAILED; `inputs` and `outputs` are its metadata's tensors.
 
-    `model_id` is the id of its document, `is_provided` whether a provider runs it.
+    `versions` are those that its metadata names, which need not be any of this server's. `model_id` is the id of its
+    document, `is_provided` whether a provider runs it.
     """
 
     state: State = "LOADING"
     reason: str = ""
     version: str | None = None
+    versions: list[str] = field(default_factory=list)
     platform: str | None = None
     stream: bool = False
     inputs: list[dict[str, Any]] = field(default_factory=list)

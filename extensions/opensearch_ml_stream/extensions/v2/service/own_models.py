@@ -46,16 +46,22 @@ class Unloaded(InvalidRequest):
 
 
 class RaisedByModel(UpstreamError):
-    """What a model raised with an HTTP status of its own, `provider_status`, which `own_statuses` lets it have."""
+    """What a model raised with an HTTP status of its own, `provider_status`, and `words`; see `own_errors`."""
+
+    words = ""
 
 
 @contextmanager
-def own_statuses() -> Iterator[None]:
-    """Let what a model raises have the status that it gave: for callers of V2, and of routes of a model's own."""
+def own_errors() -> Iterator[None]:
+    """Let what a model raises have the status and the words that it gave.
+
+    For callers of V2, and of routes of a model's own, whose clients compare them.
+    """
     try:
         yield
     except RaisedByModel as error:
         error.status = error.provider_status or error.status
+        error.reason = error.words or error.reason
         raise
 
 

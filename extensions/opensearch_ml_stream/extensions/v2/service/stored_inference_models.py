@@ -24,7 +24,7 @@ from opensearch_ml_stream.extensions.v2.service.own_models import (
     KnowsReadiness,
     SpeaksV2,
     Unloaded,
-    own_statuses,
+    own_errors,
     repositories,
 )
 from opensearch_ml_stream.extensions.v2.service.reading_thread import ReadingThread
@@ -83,13 +83,13 @@ class StoredInferenceModels:
     @asynccontextmanager
     async def _opened(self, inference: Inference, further: NextInput | None) -> AsyncIterator[ProviderStream]:
         stream = self.predictor.stream(inference.caller, inference.model_id, inference.parameters, further=further)
-        with self._worded(inference.model_id, inference.shape.model_name, None), own_statuses():
+        with self._worded(inference.model_id, inference.shape.model_name, None), own_errors():
             async with stream as opened:
                 yield opened
 
     async def infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
         """Make a whole inference: the predictions of several texts in parallel, the response in their order."""
-        with self._worded(inference.model_id, inference.shape.model_name, None), own_statuses():
+        with self._worded(inference.model_id, inference.shape.model_name, None), own_errors():
             return await self._infer(inference)
 
     async def _infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
