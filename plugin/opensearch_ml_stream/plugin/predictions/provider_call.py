@@ -26,7 +26,7 @@ from opensearch_ml_stream.plugin.predictions.whole_prediction import Fetch
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
-from opensearch_ml_stream.plugin.upstream.tls import credential_of_tls
+from opensearch_ml_stream.plugin.upstream.tls import AUTHORITY, credential_of_tls
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import is_trusted, untrusted
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -115,7 +115,8 @@ def open_remote(
     if connector.protocol == "aws_sigv4":
         request = _signed(model, request)
     config = connector.client_config
-    tls = credential_of_tls(config, model.credential)
+    credential = model.credential
+    tls = credential_of_tls(config, credential) if config.mutual_tls_enabled or AUTHORITY in credential else {}
     if config.max_retry_times:
         return open_with_retries(upstream, request, config, tls, model.pool_key)
     return upstream.open(request, config, tls, model.pool_key)

@@ -25,13 +25,13 @@ TLSKey = tuple[bool, str, tuple[tuple[str, str], ...]]
 PLAIN: TLSKey = (False, "", ())
 UNVERIFIED: TLSKey = (True, "", ())
 
-_AUTHORITY = "ca_cert_pem"
-_KEYS = ("client_cert_pem", "client_key_pem", "client_cert_pkcs12", _AUTHORITY, "keystore_password")
+AUTHORITY = "ca_cert_pem"  # the credential that holds authorities of the connector's own
+_KEYS = ("client_cert_pem", "client_key_pem", "client_cert_pkcs12", AUTHORITY, "keystore_password")
 
 
 def credential_of_tls(config: ClientConfig, credential: Mapping[str, str]) -> Mapping[str, str]:
     """Return those of a connector's credentials that count for TLS: no others are handed to a connection."""
-    names = _KEYS if config.mutual_tls_enabled else (_AUTHORITY,)
+    names = _KEYS if config.mutual_tls_enabled else (AUTHORITY,)
     return {name: credential[name] for name in names if credential.get(name)}
 
 
@@ -59,7 +59,7 @@ def check_mutual_tls(url: str, config: ClientConfig) -> None:
     if config.skip_ssl_verification:
         raise InvalidRequest(
             "client_config.skip_ssl_verification cannot be enabled together with mutual_tls_enabled: anybody could be "
-            f"the server. Give the provider's authority as the credential {_AUTHORITY} instead"
+            f"the server. Give the provider's authority as the credential {AUTHORITY} instead"
         )
     if is_in_clear(url):
         origin = "/".join(url.strip().split("/", 3)[:3]).partition("?")[0]
@@ -103,10 +103,10 @@ def _create_context(key: TLSKey) -> ssl.SSLContext:
     skip, keystore, items = key
     credential = dict(items)
     try:
-        context = ssl.create_default_context(cadata=credential.get(_AUTHORITY))  # with one of its own, no others count
+        context = ssl.create_default_context(cadata=credential.get(AUTHORITY))  # with one of its own, no others count
     except (ValueError, ssl.SSLError):
         raise InvalidRequest(
-            f"The connector's credential [{_AUTHORITY}] cannot be read: it must hold certificates in PEM"
+            f"The connector's credential [{AUTHORITY}] cannot be read: it must hold certificates in PEM"
         ) from None
     context.set_alpn_protocols(["http/1.1"])
     if skip:
