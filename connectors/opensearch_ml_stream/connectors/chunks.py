@@ -34,7 +34,8 @@ class Chunk(NamedTuple):
     """Text, reasoning text and tool-call fragments of one event. A tuple, for speed: one is made per token.
 
     `outputs` are the outputs of a runtime's response beside its text, tensors as V2 has them in JSON. `signature` is
-    the provider's proof of the reasoning before it, which it wants back with that. `event` is the event as the provider
+    the provider's proof of the reasoning before it, which it wants back with that. `refusal` is the end of the text in
+    which the model refuses, where the provider tells that apart. `event` is the event as the provider
     sent it, where the client speaks its dialect and the other fields do not say all of it; its payload is an object.
     """
 
@@ -43,6 +44,7 @@ class Chunk(NamedTuple):
     tool_calls: tuple[ToolCall, ...] = ()
     outputs: tuple[Mapping[str, Any], ...] = ()
     signature: str = ""
+    refusal: str = ""
     event: Event | None = None
 
 

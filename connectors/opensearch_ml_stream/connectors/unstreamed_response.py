@@ -11,7 +11,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.conversation.answer import as_one
 from opensearch_ml_stream.connectors.decoding.contract import EventReader, Finishing, Outcome
-from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls
+from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls, after_refusal
 from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
@@ -61,6 +61,5 @@ def _decode(
     if not (chunks or may_be_empty) or not isinstance(outcome, Ending):
         return None
     answer = as_one(chunks)
-    if answer.tool_calls:
-        outcome = replace(outcome, finish_reason=after_calls(outcome.finish_reason))
-    return answer, outcome
+    reason = after_calls(outcome.finish_reason) if answer.tool_calls else outcome.finish_reason
+    return answer, replace(outcome, finish_reason=after_refusal(reason) if answer.refusal else reason)

@@ -89,7 +89,7 @@ class ChunkFormat(WireFormat):
         """Encode a chunk that is not of text alone."""
 
     def _chunk(self, chunk: Chunk) -> bytes:
-        if chunk != (chunk[0], "", (), (), "", None):  # more than a text
+        if chunk != (chunk[0], "", (), (), "", "", None):  # more than a text
             return self._mixed_chunk(chunk)
         return self._text_prefix + orjson.dumps(chunk[0]) + self._text_suffix
 

@@ -3,7 +3,12 @@
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import FINISH_REASONS
-from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls, finish_reason, native_finish_reason
+from opensearch_ml_stream.connectors.decoding.finish_reasons import (
+    after_calls,
+    after_refusal,
+    finish_reason,
+    native_finish_reason,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,3 +39,8 @@ def test_a_word_that_says_that_the_stream_goes_on_is_no_finish_reason(value: obj
 def test_an_answer_with_calls_that_just_stopped_ended_for_them() -> None:
     ends = {reason: after_calls(reason) for reason in FINISH_REASONS}
     assert ends == {**dict(zip(FINISH_REASONS, FINISH_REASONS, strict=True)), "stop": "tool_calls"}
+
+
+def test_an_answer_in_which_the_model_refuses_was_held_back() -> None:
+    ends = {reason: after_refusal(reason) for reason in FINISH_REASONS}
+    assert ends == {**dict(zip(FINISH_REASONS, FINISH_REASONS, strict=True)), "stop": "content_filter"}

@@ -106,9 +106,10 @@ def test_an_id_that_is_repeated_in_every_fragment_is_one_call() -> None:
     assert [call["arguments"] for call in calls] == ["{}"]
 
 
-def test_a_refusal_is_text() -> None:
-    chunks, _ = decode(CHAT, sse(delta(refusal="I can't"), "[DONE]"))
-    assert chunks == [Chunk("I can't")]
+def test_a_refusal_is_text_of_a_kind_of_its_own() -> None:
+    chunks, outcome = decode(CHAT, sse(delta(content="Well. ", refusal="I can't"), "[DONE]"))
+    assert chunks == [Chunk("Well. I can't", refusal="I can't")]
+    assert outcome == Ending("content_filter")
 
 
 def test_a_first_event_that_is_broken_is_an_error_at_once() -> None:

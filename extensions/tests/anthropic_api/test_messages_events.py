@@ -65,6 +65,12 @@ def test_the_events_of_a_text_come_in_anthropics_order() -> None:
     assert stop == {"type": "message_stop"}
 
 
+def test_a_refusal_in_words_is_text_that_ends_as_a_refusal() -> None:
+    found = events(written([Chunk("No.", refusal="No.")], ending=Ending("content_filter", "stop")))
+    assert found[2]["delta"] == {"type": "text_delta", "text": "No."}
+    assert found[-2]["delta"]["stop_reason"] == "refusal"
+
+
 def test_a_run_of_texts_is_written_as_its_chunks_are() -> None:
     run = TextRun(b'a\0\\"b\\u00e9\0c')
     assert events(written([Chunk("x", "r")], run)) == events(written([Chunk("x", "r")], run.to_chunks()))

@@ -28,7 +28,8 @@ def as_one(chunks: Sequence[Chunk]) -> Chunk:
     """Return all that chunks say as one, with the fragments of tool calls as they are."""
     text, reasoning = "".join(chunk.text for chunk in chunks), "".join(chunk.reasoning for chunk in chunks)
     calls = tuple(call for chunk in chunks for call in chunk.tool_calls)
-    return Chunk(text, reasoning, calls, signature=_only_signature(chunks))
+    refusal = "".join(chunk.refusal for chunk in chunks)
+    return Chunk(text, reasoning, calls, signature=_only_signature(chunks), refusal=refusal)
 
 
 def whole_calls(fragments: Iterable[ToolCall]) -> tuple[ToolCall, ...]:

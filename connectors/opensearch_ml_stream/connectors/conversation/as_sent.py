@@ -51,7 +51,7 @@ class AsSent:
         sent = self._choose(event, own, outcome)
         is_sent_alone = sent is not None and not own
         if is_sent_alone:
-            own = [Chunk("", "", (), (), "", sent)]
+            own = [Chunk("", "", (), (), "", "", sent)]
         elif sent is not None:
             said = own[0] if len(own) == 1 else as_one(own)
             own = [Chunk(*said[:-1], sent)]

@@ -12,11 +12,10 @@ depend on how the bytes were cut.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.decoding.contract import (
     FINISHING,
     MAX_EVENT_VALUES,
@@ -28,7 +27,7 @@ from opensearch_ml_stream.connectors.decoding.contract import (
     too_complex,
     truncated,
 )
-from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls
+from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls, after_refusal
 from opensearch_ml_stream.connectors.decoding.surrogates import SplitPairs
 from opensearch_ml_stream.connectors.errors import UnreadableEvent, UpstreamError
 from opensearch_ml_stream.connectors.event import Event
@@ -51,35 +50,38 @@ _says_nothing = re.compile(rf"{_NOTHING}(?:(?:{_WORDS}){_NOTHING})?".encode(), r
 MAX_KEPT_ARGUMENTS = 4 * 1024 * 1024
 
 
-class Calls:
-    """The tool calls of one answer, which have a say in how it ends."""
+class SaidOfTheEnd:
+    """What an answer itself says of how it ends: its tool calls, and whether the model refuses in it."""
 
-    __slots__ = ("_arguments", "_room")
+    __slots__ = ("_arguments", "_has_refused", "_room")
 
     def __init__(self) -> None:
         self._arguments: dict[int, list[str]] = {}
+        self._has_refused = False
         self._room = MAX_KEPT_ARGUMENTS
 
-    def add(self, fragments: Iterable[ToolCall]) -> None:
-        """Note fragments of calls."""
-        for fragment in fragments:
+    def add(self, chunk: Chunk) -> None:
+        """Note the fragments of calls, and the refusal, of a chunk."""
+        self._has_refused = self._has_refused or bool(chunk.refusal)
+        for fragment in chunk.tool_calls:
             self._room -= len(fragment.arguments)
             if self._room >= 0:
                 self._arguments.setdefault(fragment.index, []).append(fragment.arguments)
 
     def end(self, outcome: Outcome) -> Outcome:
-        """Return the outcome of an answer that holds these calls.
+        """Return the outcome of an answer that says this, by what its reader returned.
 
         Without a reason of the provider's, calls that are not whole say that the answer was cut off. With a reason they
         are the model's own.
         """
         if not isinstance(outcome, Ending):
             return outcome
-        if outcome.native_finish_reason is None and self._room >= 0 and not self._are_whole():
+        if outcome.native_finish_reason is None and self._room >= 0 and not self._has_whole_calls():
             return truncated("the end of a tool call's arguments")
-        return replace(outcome, finish_reason=after_calls(outcome.finish_reason))
+        reason = after_calls(outcome.finish_reason) if self._arguments else outcome.finish_reason
+        return replace(outcome, finish_reason=after_refusal(reason) if self._has_refused else reason)
 
-    def _are_whole(self) -> bool:
+    def _has_whole_calls(self) -> bool:
         try:
             for fragments in self._arguments.values():
                 provider_json.loads("".join(fragments).encode())
@@ -91,13 +93,13 @@ class Calls:
 class Decoder:
     """Decoder of one provider stream. The module's docstring states the contract."""
 
-    __slots__ = ("_calls", "_framing", "_is_closing", "_pairs", "_reader", "chunk_count", "is_ending", "outcome")
+    __slots__ = ("_framing", "_is_closing", "_pairs", "_reader", "_said", "chunk_count", "is_ending", "outcome")
 
     def __init__(self, framing: Framing, reader: EventReader) -> None:
         self._framing = framing
         self._reader = reader
         self._pairs: SplitPairs | None = None  # created by the first event that may need it
-        self._calls: Calls | None = None  # created by the first tool call
+        self._said: SaidOfTheEnd | None = None  # created by the first tool call or refusal
         self._is_closing = False
         self.chunk_count = 0  # of the chunks returned so far
         self.is_ending = False
@@ -164,11 +166,11 @@ class Decoder:
             chunks += self._pairs.close()
         self.chunk_count += len(chunks)
         for chunk in chunks:
-            if chunk[2]:  # tool calls
-                self._calls = self._calls or Calls()
-                self._calls.add(chunk[2])
-        if self.outcome is not None and self._calls is not None:
-            self.outcome = self._calls.end(self.outcome)
+            if chunk[2] or chunk[5]:  # tool calls, or a refusal
+                self._said = self._said or SaidOfTheEnd()
+                self._said.add(chunk)
+        if self.outcome is not None and self._said is not None:
+            self.outcome = self._said.end(self.outcome)
 
     def _unreadable(self, event: Event) -> Outcome | Finishing | None:
         """Return the error for an event that may hold a part of the response; none once it is known to be complete."""

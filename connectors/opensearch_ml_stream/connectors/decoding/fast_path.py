@@ -159,7 +159,7 @@ class FastPathDecoder:
 
     def _learn(self, data: bytes, chunk: Chunk) -> None:
         """Learn the frame of the last whole event of `data`, if `chunk` is its text and nothing else."""
-        if chunk[1:] != ("", (), (), "", None):
+        if chunk[1:] != ("", (), (), "", "", None):
             return
         end = data.rfind(_EVENT_BOUNDARY)
         start = data.rfind(_EVENT_BOUNDARY, 0, end)

@@ -56,3 +56,8 @@ def finish_reason(native: str | None, words: Mapping[str, str] = _NO_WORDS) -> s
 def after_calls(reason: str) -> str:
     """Return the finish reason of an answer that holds calls for the client to act on, where its provider's is this."""
     return "tool_calls" if reason == "stop" else reason
+
+
+def after_refusal(reason: str) -> str:
+    """Return the finish reason of an answer in which the model refuses, where its provider's is this."""
+    return "content_filter" if reason == "stop" else reason

@@ -84,13 +84,14 @@ class OpenAIChat:
         if isinstance(content, list):
             content, thinking = _typed_parts(event_fields.elements(content))
             reasoning += thinking
-        text = event_fields.text(content) + event_fields.text(delta.get("refusal"))
+        refusal = event_fields.text(delta.get("refusal"))
+        text = event_fields.text(content) + refusal
         calls = delta.get("tool_calls")
         if function_call := delta.get("function_call"):  # as it was before there were tools
             calls = [{"function": function_call}]
         tool_calls = self._read_tool_calls(calls) if calls else ()
         if text or reasoning or tool_calls:
-            chunks.append(Chunk(text, reasoning, tool_calls))
+            chunks.append(Chunk(text, reasoning, tool_calls, refusal=refusal))
 
     def _read_tool_calls(self, calls: Any) -> tuple[ToolCall, ...]:
         if self._tool_calls is None:

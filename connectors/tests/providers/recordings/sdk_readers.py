@@ -93,7 +93,7 @@ def read_responses(data: bytes) -> Reading:
     done = [event.item for event in events if event.type == "response.output_item.done"]
     native = response.incomplete_details and response.incomplete_details.reason
     return Reading(
-        text=_deltas(events, "response.output_text.delta"),
+        text=_deltas(events, "response.output_text.delta", "response.refusal.delta"),
         reasoning=_deltas(events, "response.reasoning_summary_text.delta", "response.reasoning_text.delta"),
         tools=[_CALLS[item.type](item) for item in done if item.type in _CALLS],
         native=native or response.status,

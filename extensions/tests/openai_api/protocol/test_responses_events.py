@@ -75,6 +75,16 @@ def final_response(found: list[dict[str, Any]]) -> Any:
         return stream.get_final_response()
 
 
+def test_a_refusal_has_events_of_its_own() -> None:
+    found = written([Chunk("I ", refusal="I "), Chunk("can't", refusal="can't")], end=Ending("content_filter", "stop"))
+    assert kinds(found)[2:] == [
+        "output_item.added", "content_part.added", "refusal.delta", "refusal.delta", "refusal.done",
+        "content_part.done", "output_item.done", "completed",
+    ]  # fmt: skip
+    assert found[6]["refusal"] == "I can't"
+    assert final_response(found).output[0].content[0].refusal == "I can't"
+
+
 def test_a_text_has_openai_s_events_in_openai_s_order() -> None:
     usage = Usage(10, 5, cached_tokens=4, cache_write_tokens=1, reasoning_tokens=2)
     found = written(TextRun(b"Hel"), TextRun(b'lo\0 \\"you\\"'), end=Ending("stop", usage=usage))

@@ -44,12 +44,31 @@ def whole(chunk: Chunk, ending: Ending = _STOP, **extra: Any) -> dict[str, Any]:
     return response
 
 
+REFUSED = Chunk("Well. No.", refusal="No.")
+
+
+@pytest.mark.parametrize("chunk", [SAID, REFUSED])
 @pytest.mark.parametrize("finish", ["stop", "length", "content_filter", "error"])
-def test_a_whole_response_is_that_which_ends_a_stream_of_the_same(finish: str) -> None:
-    ending = Ending(finish, usage=Usage(1, 2))
+def test_a_whole_response_is_that_which_ends_a_stream_of_the_same(finish: str, chunk: Chunk) -> None:
+    ending = Ending(finish, finish, usage=Usage(1, 2))
     wire = ResponsesEvents(response_object())
-    last = wire.last([SAID], ending, {"model_id": "m2"}).rpartition(b"data: ")[2]
-    assert whole(SAID, ending, model_id="m2") == json.loads(last)["response"]
+    last = wire.last([chunk], ending, {"model_id": "m2"}).rpartition(b"data: ")[2]
+    assert whole(chunk, ending, model_id="m2") == json.loads(last)["response"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [
+        (Ending("content_filter", "stop"), "completed"),
+        (Ending("content_filter", "SAFETY"), "incomplete"),
+        (Ending("content_filter", "stop", guardrail="regex[0]"), "incomplete"),
+        (Ending("length", "length"), "incomplete"),
+    ],
+)
+def test_a_refusal_in_words_is_a_part_of_a_response_that_is_whole(ending: Ending, status: str) -> None:
+    response = whole(REFUSED, ending)
+    assert [item["content"][0]["type"] for item in response["output"]] == ["output_text", "refusal"]
+    assert (response["output"][1]["content"][0]["refusal"], response["status"]) == ("No.", status)
 
 
 def test_reasoning_a_message_and_calls_are_items() -> None:

@@ -65,6 +65,17 @@ def test_a_text_begins_with_the_role_and_ends_with_the_reason_and_done() -> None
     ]
 
 
+@pytest.mark.parametrize(("native", "reason"), [("stop", "stop"), (None, "stop"), ("refusal", "content_filter")])
+def test_a_refusal_in_words_is_a_delta_of_its_own_in_an_answer_that_is_whole(native: str | None, reason: str) -> None:
+    wire = ChatEvents(ENVELOPE)
+    data = wire.chunks([Chunk("Well. ")]) + wire.chunks([Chunk("So, no.", refusal="no.")])
+    data += wire.ending(Ending("content_filter", native), {})
+    assert deltas(data.removesuffix(b"data: [DONE]\n\n")) == [
+        ROLE, {"content": "Well. "}, {"content": "So, ", "refusal": "no."}, {},
+    ]  # fmt: skip
+    assert events(data)[-2]["choices"][0]["finish_reason"] == reason
+
+
 def test_a_run_of_texts_is_not_decoded() -> None:
     wire = ChatEvents(ENVELOPE)
     wire.chunks([Chunk("a")])

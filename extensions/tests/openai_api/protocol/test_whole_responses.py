@@ -34,6 +34,13 @@ def test_an_answer_has_its_text_reason_and_usage() -> None:
     }
 
 
+def test_a_refusal_in_words_is_a_member_of_its_own_in_an_answer_that_is_whole() -> None:
+    body = json.loads(chat_response(ENVELOPE, Chunk("No.", refusal="No."), Ending("content_filter", "stop"), {}))
+    choice = body["choices"][0]
+    assert choice["message"] == {"role": "assistant", "content": None, "refusal": "No."}
+    assert choice["finish_reason"] == "stop"
+
+
 def test_fragments_of_calls_are_put_together() -> None:
     calls = (ToolCall(0, "a", "weather"), ToolCall(1, None, "time"), ToolCall(0, arguments="{}"))
     body = json.loads(chat_response(ENVELOPE, Chunk("", "Hm", calls, signature="s"), Ending("tool_calls"), {}))

@@ -34,7 +34,8 @@ class GuardedStream:
     """
 
     __slots__ = (
-        "_checks", "_guard", "_outputs", "_reasoning", "_signature", "_stream", "_text", "_tool_calls", "outcome",
+        "_checks", "_guard", "_has_refused", "_outputs", "_reasoning", "_signature", "_stream", "_text", "_tool_calls",
+        "outcome",
     )  # fmt: skip
 
     def __init__(self, stream: ProviderStream, guard: Guard, checks: GuardrailChecks, held: int) -> None:
@@ -46,6 +47,7 @@ class GuardedStream:
         self._tool_calls = HeldToolCalls()
         self._outputs = _HeldOutputs()
         self._signature = ""  # of the reasoning, which may be let go until the end
+        self._has_refused = False  # the model refuses in the text from here on
         self.outcome: Ending | MLStreamError | None = None
 
     @property
@@ -102,6 +104,7 @@ class GuardedStream:
         for chunk in chunks:
             self._tool_calls.add(chunk.tool_calls)
             self._signature += chunk.signature
+            self._has_refused = self._has_refused or bool(chunk.refusal)
             self._outputs.add(chunk)
         text = await self._text.accepted("".join([chunk.text for chunk in chunks]), has_ended)
         reasoning = await self._reasoning.accepted("".join([chunk.reasoning for chunk in chunks]), has_ended)
@@ -110,7 +113,8 @@ class GuardedStream:
             if output.get("datatype") == "BYTES":
                 _raise_if_refused(await self._checks.payload_refused_by(self._guard, jsontext.dumps(output)))
         calls = await self._accepted_tool_calls() if has_ended else ()
-        return Chunk(text, reasoning, calls, outputs, self._signature if has_ended else "")
+        refusal = text if self._has_refused else ""
+        return Chunk(text, reasoning, calls, outputs, self._signature if has_ended else "", refusal)
 
     async def _accepted_tool_calls(self) -> tuple[ToolCall, ...]:
         calls = self._tool_calls.joined()

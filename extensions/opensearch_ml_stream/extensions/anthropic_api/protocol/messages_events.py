@@ -94,7 +94,7 @@ class MessageEvents(ChunkFormat):
         return b"".join([self._chunk(chunk) for chunk in to_chunk_list(chunks)])
 
     def _chunk(self, chunk: Chunk) -> bytes:
-        if self._open != "text" or chunk != (chunk[0], "", (), (), "", None) or not chunk[0]:
+        if self._open != "text" or chunk != (chunk[0], "", (), (), "", "", None) or not chunk[0]:
             return self._mixed_chunk(chunk)
         return self._text_prefix + orjson.dumps(chunk[0]) + self._text_suffix
 

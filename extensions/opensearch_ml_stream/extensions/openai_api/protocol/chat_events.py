@@ -50,8 +50,11 @@ class ChatEvents(StreamEvents):
         delta: dict[str, Any] = {}
         if chunk.reasoning:
             delta[REASONING] = chunk.reasoning
-        if chunk.text:
-            delta["content"] = chunk.text
+        if chunk.text != chunk.refusal:
+            delta["content"] = chunk.text.removesuffix(chunk.refusal)
+        if chunk.refusal:
+            delta["refusal"] = chunk.refusal
+            self._has_refused = True
         if chunk.tool_calls and self._calls_function:
             delta |= self._function_call(chunk.tool_calls)
         elif chunk.tool_calls:

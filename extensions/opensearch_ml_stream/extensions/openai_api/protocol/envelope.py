@@ -1,9 +1,11 @@
 """What all objects of one response have in common: its id, the time, the model; and how tokens are counted in it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from opensearch_ml_stream.connectors.chunks import Ending, Usage
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 
 OWN_MEMBER = "opensearch_ml_stream"
 """Where a response says what OpenAI's API has no place for: the model that answered in another's place, warnings."""
@@ -23,6 +25,12 @@ class Envelope(NamedTuple):
     def call_id(self, index: int) -> str:
         """Return the id of a tool call to which its provider gives none."""
         return f"call_{self.id.rpartition('-')[2]}_{index}"
+
+
+def with_refusal(ending: Ending) -> Ending:
+    """Return the ending of an answer in which the model refuses in words: for OpenAI's API it is a whole one."""
+    is_cut_off = ending.guardrail is not None or finish_reason(ending.native_finish_reason) != "stop"
+    return ending if is_cut_off or ending.finish_reason != "content_filter" else replace(ending, finish_reason="stop")
 
 
 def usage_object(usage: Usage) -> dict[str, Any]:

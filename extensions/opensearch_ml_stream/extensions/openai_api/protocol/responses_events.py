@@ -8,10 +8,10 @@ called with comes then, as it is a part of the arguments of a function. Reasonin
 reasoning has, as every client reads that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -20,6 +20,7 @@ from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES
 from opensearch_ml_stream.connectors.errors import MLStreamError, UpstreamError
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
+from opensearch_ml_stream.extensions.openai_api.protocol.envelope import with_refusal
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import ClientTool
 
@@ -42,11 +43,29 @@ def error_events(number: int, error: MLStreamError, failed: bytes) -> bytes:
     return event("error", number, members) + event("response.failed", number + 1, b'"response":' + failed)
 
 
+class _Kind(NamedTuple):
+    """A kind of text: its events, what is said in them, and the part of an item that it is."""
+
+    event: str
+    member: bytes
+    beside: bytes
+    part_event: str
+    number: bytes
+    part: Callable[[bytes], bytes]
+
+
+_ANSWER = _Kind("output_text", b"text", b',"logprobs":[]', "content_part", b"content_index", items.output_text)
+_REFUSAL = _Kind("refusal", b"refusal", b"", "content_part", b"content_index", items.refusal)
+_REASONING = _Kind(
+    "reasoning_summary_text", b"text", b"", "reasoning_summary_part", b"summary_index", items.summary_text
+)
+
+
 @dataclass(slots=True)
 class _Text:
     """A message, or reasoning, whose text is coming."""
 
-    is_message: bool
+    kind: _Kind
     index: int
     id: bytes
     part: bytes  # members that say where its text is
@@ -83,11 +102,11 @@ class ResponsesEvents(WireFormat):
         self._items: list[bytes] = []  # by their index; those that are not done are empty
         self._open: _Text | None = None
         self._calls: dict[int, _Call] = {}
-        self._is_over = False
+        self._is_over = self._has_refused = False
 
     def begin_text(self) -> bytes:
         """Encode the events before a first text, for a stream that begins with one."""
-        return self._in_text(is_message=True)[0]
+        return self._in_text(_ANSWER)[0]
 
     @property
     def heartbeat(self) -> bytes:
@@ -109,6 +128,8 @@ class ResponsesEvents(WireFormat):
         if self._is_over:
             return b""
         self._is_over = True
+        if self._has_refused:
+            ending = with_refusal(ending)
         status = items.status(ending)
         is_whole = status == "completed"
         done = self._begin() + self._end_text(is_whole=is_whole) + self._end_calls(is_whole=is_whole)
@@ -125,8 +146,8 @@ class ResponsesEvents(WireFormat):
 
     def _run(self, run: TextRun) -> bytes:
         opening, message = b"", self._open
-        if message is None or not message.is_message:
-            opening, message = self._in_text(is_message=True)
+        if message is None or message.kind is not _ANSWER:
+            opening, message = self._in_text(_ANSWER)
         number, delta = self._number, message.delta
         self._room -= len(run)
         if run.find(TextRun.SEPARATOR) < 0:  # one text, as nearly all reads have
@@ -142,9 +163,11 @@ class ResponsesEvents(WireFormat):
         parts: list[bytes] = []
         if chunk.reasoning or chunk.signature:
             parts += self._reasoning(chunk.reasoning, chunk.signature)
-        if chunk.text:
-            opening, message = self._in_text(is_message=True)
-            parts += (opening, self._delta(message.delta, message.text, chunk.text))
+        for kind, text in ((_ANSWER, chunk.text.removesuffix(chunk.refusal)), (_REFUSAL, chunk.refusal)):
+            if text:
+                opening, message = self._in_text(kind)
+                parts += (opening, self._delta(message.delta, message.text, text))
+        self._has_refused = self._has_refused or bool(chunk.refusal)
         for call in chunk.tool_calls:
             parts += self._fragment(call)
         return b"".join(parts)
@@ -153,7 +176,7 @@ class ResponsesEvents(WireFormat):
         """Encode reasoning. What comes after a signature is not what that signs, and so another item."""
         is_signed = self._open is not None and bool(self._open.signature)
         ended = self._end_text() if text and is_signed else b""
-        opening, reasoning = self._in_text(is_message=False)
+        opening, reasoning = self._in_text(_REASONING)
         part = self._part_event("added", reasoning) if text and not reasoning.text else b""
         delta = self._delta(reasoning.delta, reasoning.text, text) if text else b""
         reasoning.signature += signature
@@ -187,13 +210,13 @@ class ResponsesEvents(WireFormat):
         self._number += 1
         return delta % (self._number - 1, encoded)
 
-    def _in_text(self, *, is_message: bool) -> tuple[bytes, _Text]:
+    def _in_text(self, kind: _Kind) -> tuple[bytes, _Text]:
         """Return the message, or reasoning, that text is to go to, and the events that begin it if it is new."""
-        if self._open is not None and self._open.is_message is is_message:
+        if self._open is not None and self._open.kind is kind:
             return b"", self._open
         before = self._begin() + self._end_text()
-        index = self._new_item()
-        self._open = open = _new_text(self._id("msg" if is_message else "rs", index), index, is_message=is_message)
+        index, is_message = self._new_item(), kind is not _REASONING
+        self._open = open = _new_text(self._id("msg" if is_message else "rs", index), index, kind)
         item = items.message(open.id, "in_progress", b"") if is_message else items.reasoning(open.id, b"", "")
         added = self._item_event("added", index, item)
         return before + added + (self._part_event("added", open) if is_message else b""), open
@@ -226,16 +249,15 @@ class ResponsesEvents(WireFormat):
         open, self._open = self._open, None
         if open is None:
             return b""
-        text = bytes(open.text)
-        said = b'%b,"text":"%b"' % (open.part, text)
-        if open.is_message:
-            done = self._event("response.output_text.done", said + b',"logprobs":[]')
-            item = items.message(open.id, "completed" if is_whole else "incomplete", items.output_text(text))
-        else:
-            done = self._event("response.reasoning_summary_text.done", said) if text else b""
+        text, kind, done = bytes(open.text), open.kind, b""
+        if text or kind is not _REASONING:
+            said = b'%b,"%b":"%b"%b' % (open.part, kind.member, text, kind.beside)
+            done = self._event(f"response.{kind.event}.done", said) + self._part_event("done", open, text)
+        if kind is _REASONING:
             item = items.reasoning(open.id, text, open.signature)
-        part = self._part_event("done", open, text) if done else b""
-        return b"".join([done, part, self._done(open.index, item)])
+        else:
+            item = items.message(open.id, "completed" if is_whole else "incomplete", kind.part(text))
+        return done + self._done(open.index, item)
 
     def _end_calls(self, *, is_whole: bool) -> bytes:
         """Encode the end of all calls. Of an answer that is not whole, the last one may be cut off."""
@@ -266,9 +288,8 @@ class ResponsesEvents(WireFormat):
         return self._event(f"response.output_item.{what}", b'"output_index":%d,"item":%b' % (index, item))
 
     def _part_event(self, what: str, open: _Text, text: bytes = b"") -> bytes:
-        kind = "content_part" if open.is_message else "reasoning_summary_part"
-        part = items.output_text(text) if open.is_message else items.summary_text(text)
-        return self._event(f"response.{kind}.{what}", b'%b,"part":%b' % (open.part, part))
+        kind = open.kind
+        return self._event(f"response.{kind.part_event}.{what}", b'%b,"part":%b' % (open.part, kind.part(text)))
 
     def _of_response(self, kind: str, response: bytes) -> bytes:
         return self._event(kind, b'"response":' + response)
@@ -282,11 +303,10 @@ def _called_with(tool: ClientTool) -> bytes:
     return b"custom_tool_call_input" if tool.is_free_form else b"function_call_arguments"
 
 
-def _new_text(id: bytes, index: int, *, is_message: bool) -> _Text:
-    kind = b"response.output_text.delta" if is_message else b"response.reasoning_summary_text.delta"
-    number, end = (b"content_index", b',"logprobs":[]') if is_message else (b"summary_index", b"")
-    part = b'"item_id":"%b","output_index":%d,"%b":0' % (id, index, number)
-    return _Text(is_message, index, id, part, _DELTA % (kind, kind, part, end))
+def _new_text(id: bytes, index: int, kind: _Kind) -> _Text:
+    name = f"response.{kind.event}.delta".encode()
+    part = b'"item_id":"%b","output_index":%d,"%b":0' % (id, index, kind.number)
+    return _Text(kind, index, id, part, _DELTA % (name, name, part, kind.beside))
 
 
 def _too_long() -> UpstreamError:

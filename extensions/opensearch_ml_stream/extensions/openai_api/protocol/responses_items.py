@@ -94,6 +94,11 @@ def output_text(text: bytes) -> bytes:
     return b'{"type":"output_text","annotations":[],"logprobs":[],"text":"%b"}' % text
 
 
+def refusal(text: bytes) -> bytes:
+    """Return the part of a message in which the model refuses."""
+    return b'{"type":"refusal","refusal":"%b"}' % text
+
+
 def summary_text(text: bytes) -> bytes:
     """Return the part of reasoning that is its text."""
     return b'{"type":"summary_text","text":"%b"}' % text

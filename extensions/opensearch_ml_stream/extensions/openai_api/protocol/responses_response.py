@@ -6,6 +6,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, whole_calls
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
+from opensearch_ml_stream.extensions.openai_api.protocol.envelope import with_refusal
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
 
 
@@ -13,9 +14,9 @@ def whole_response(answer: WholeAnswer, response: ResponseObject) -> bytes:
     """Return an answer as a response; one of a provider of this dialect is as it was sent."""
     if answer.is_as_sent:
         return to_json({**answer.response, **items.own_member(answer.ending, answer.extra)})
-    status = items.status(answer.ending)
-    output = _output(answer.chunk, response, "completed" if status == "completed" else "incomplete")
-    return response.ended(output, answer.ending, answer.extra)
+    ending = with_refusal(answer.ending) if answer.chunk.refusal else answer.ending
+    status = "completed" if items.status(ending) == "completed" else "incomplete"
+    return response.ended(_output(answer.chunk, response, status), ending, answer.extra)
 
 
 def _output(chunk: Chunk, response: ResponseObject, status: str) -> list[bytes]:
@@ -28,9 +29,12 @@ def _output(chunk: Chunk, response: ResponseObject, status: str) -> list[bytes]:
     calls = whole_calls(chunk.tool_calls)
     if chunk.reasoning or chunk.signature:
         output.append(items.reasoning(new_id("rs"), _inside(chunk.reasoning), chunk.signature))
-    if chunk.text:
-        part = items.output_text(_inside(chunk.text))
-        output.append(items.message(new_id("msg"), "completed" if calls else status, part))
+    if text := chunk.text.removesuffix(chunk.refusal):
+        own = "completed" if calls or chunk.refusal else status
+        output.append(items.message(new_id("msg"), own, items.output_text(_inside(text))))
+    if chunk.refusal:
+        own = "completed" if calls else status
+        output.append(items.message(new_id("msg"), own, items.refusal(_inside(chunk.refusal))))
     for call in calls:
         own = "completed" if call is not calls[-1] else status
         arguments = _inside(call.arguments or ("{}" if own == "completed" else ""))

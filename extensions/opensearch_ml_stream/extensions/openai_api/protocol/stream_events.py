@@ -14,6 +14,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.envelope import (
     Envelope,
     own_fields,
     usage_object,
+    with_refusal,
 )
 from opensearch_ml_stream.extensions.openai_api.protocol.errors import error_body
 
@@ -39,7 +40,7 @@ class StreamEvents(ChunkFormat):
         self._head: dict[str, Any] = {}  # what the events begin with that are made here, empty before the first
         self._first_sent: dict[str, Any] | None = None  # of the provider's events, as they were sent, with a choice
         self._wants_usage = wants_usage
-        self._has_begun = self._has_usage = False
+        self._has_begun = self._has_usage = self._has_refused = False
         self._beginning = b""  # once it is ready
         super().__init__(b"", b"")
 
@@ -60,6 +61,8 @@ class StreamEvents(ChunkFormat):
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the end, as far as the provider's own events have not said it."""
+        if self._has_refused:
+            ending = with_refusal(ending)
         events = [] if self._has_begun else [self._beginning or self._begin()]
         events += self._kept()
         if self._first_sent is None or ending.native_finish_reason is None:

@@ -14,6 +14,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.envelope import (
     Envelope,
     own_fields,
     usage_object,
+    with_refusal,
 )
 
 
@@ -29,7 +30,10 @@ def chat_response(
     envelope: Envelope, chunk: Chunk, ending: Ending, extra: Mapping[str, Any], *, calls_function: bool = False
 ) -> bytes:
     """Encode a chat response that is made of what the provider's says."""
-    message: dict[str, Any] = {"role": "assistant", "content": chunk.text or None, "refusal": None}
+    text = chunk.text.removesuffix(chunk.refusal)
+    message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": chunk.refusal or None}
+    if chunk.refusal:
+        ending = with_refusal(ending)
     if chunk.reasoning:
         message[REASONING] = chunk.reasoning
     if chunk.signature:
