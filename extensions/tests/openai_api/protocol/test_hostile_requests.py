@@ -12,6 +12,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import rea
 from opensearch_ml_stream.extensions.openai_api.protocol.completions_request import read_completions_request
 from opensearch_ml_stream.extensions.openai_api.protocol.embeddings import read_embeddings_request
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_request import read_responses_request
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import client_tools
 from tests.counted_work import steps
 
 _WORDS = [
@@ -19,6 +20,7 @@ _WORDS = [
     "name", "arguments", "tools", "tool_choice", "allowed_tools", "mode", "response_format", "json_schema", "schema",
     "stop", "user", "assistant", "tool", "system", "tool_call_id", "function_call", "functions", "stream_options",
     "prompt", "input", "model", "n", "logprobs", "data:;base64,", "data:,", "auto", "reasoning_effort", "audio", "id",
+    "custom", "namespace", "format", "definition", "additional_tools", "custom_tool_call", "call_id",
 ]  # fmt: skip
 _WORD = st.sampled_from(_WORDS)
 _LEAF = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | _WORD | st.text(max_size=3)
@@ -33,10 +35,10 @@ _MESSAGE = st.dictionaries(_WORD, _VALUE, max_size=6) | st.fixed_dictionaries(
 @given(st.dictionaries(_WORD, _VALUE, max_size=8), st.lists(_MESSAGE, max_size=4))
 def test_any_json_is_read_or_refused(body: dict[str, Any], messages: list[Any]) -> None:
     readers: list[Callable[[dict[str, Any]], Any]] = [
-        read_chat_request, read_completions_request, read_embeddings_request, read_responses_request,
+        read_chat_request, read_completions_request, read_embeddings_request, read_responses_request, client_tools,
     ]  # fmt: skip
     for read in readers:
-        for asked in (body, {**body, "messages": messages}):
+        for asked in (body, {**body, "messages": messages, "input": messages, "tools": messages}):
             try:
                 read(asked)
             except InvalidRequest as error:
