@@ -29,7 +29,6 @@ PLACES = {
     "plugin.cli.printing": "the place",
     "extensions.openai_api.terminal.typed_lines": "its prompts, which its caller makes printable",
     "extensions.runtimes.keeper.host_process": "a model's own process, whose output is the server's log",
-    "runtimes.host.engine_process": "a model's own process",
     "runtimes.host.failures": "a model's own process",
 }
 

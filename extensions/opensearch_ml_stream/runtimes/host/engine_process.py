@@ -6,7 +6,6 @@ import re
 import secrets
 import signal
 import socket
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -107,8 +106,7 @@ class EngineProcess:
             line = await _read_line(reader)
             text = line.decode("utf-8", "replace").strip()
             if health not in text:
-                with suppress(OSError):
-                    sys.stderr.write(f"runtime {self._start['settings']['name']}: {text}\n")
+                self._log.say(text)
                 if text and not self._is_ready and (_ERROR.search(text) or not is_error):
                     is_error = bool(_ERROR.search(text))
                     self._said = text[:_MAX_REASON]

@@ -75,8 +75,13 @@ class FailureLog:
     def say(self, text: str) -> None:
         """Log one line, or more that belong together."""
         with suppress(OSError):  # the keeper that reads it may be gone
-            sys.stderr.write(f"runtime {self._model_name}: {text.rstrip()}\n")
+            sys.stderr.write(f"runtime {self._model_name}: {_printable(text.rstrip())}\n")
             sys.stderr.flush()
+
+
+def _printable(text: str) -> str:
+    """Leave out what a terminal obeys: exceptions and logs may quote what a caller or a model says."""
+    return "".join([character for character in text if character.isprintable() or character in "\n\t"])
 
 
 def _frames(error: BaseException) -> str:

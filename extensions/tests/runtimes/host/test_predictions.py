@@ -116,6 +116,18 @@ async def test_an_exception_of_the_model_is_told_and_logged(tmp_path: Path) -> N
         assert "the caller's secret" not in host.stderr()
 
 
+async def test_what_a_terminal_would_obey_is_not_logged(tmp_path: Path) -> None:
+    code = """
+    class Model(MLModel):
+        async def predict(self, request):
+            raise ValueError(texts_of(request)[0])
+    """
+    async with ready_host(tmp_path, code) as (host, worker):
+        (error,) = await worker.predict(text_request("a\x1b]0;t\x07\x9b\u202eb\n\tc"))
+        assert error.json["reason"] == "a\x1b]0;t\x07\x9b\u202eb\n\tc"
+        assert "raised ValueError: a]0;tb\n\tc\n" in host.stderr()
+
+
 async def test_what_is_no_response_is_an_error(tmp_path: Path) -> None:
     async with ready_host(tmp_path, FAILING) as (_, worker):
         (error,) = await worker.predict(text_request("none"))
