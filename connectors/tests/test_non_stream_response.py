@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.non_stream_response import non_stream_respo
         (b'{"error": "no such model"}', "no such model", None),
         (b'{"object": "error", "message": "too long", "code": 400}', "too long", 400),
         (b'{"detail": "too long", "status": 400}', "too long", 400),
+        (b'{"detail": "no such path"}', "no such path", None),
         (b'{"code": "InternalError", "message": "broke"}', "broke", 500),
         (b'[{"error": {"code": 429, "message": "quota", "status": "RESOURCE_EXHAUSTED"}}]\n', "quota", 429),
     ],

@@ -6,7 +6,7 @@ Servers that do not know `stream` send one JSON object; some gateways send their
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.provider_errors import error_in, error_without_result
+from opensearch_ml_stream.connectors.provider_errors import error_in, named_error_without_result
 from opensearch_ml_stream.connectors.syntax import provider_json
 
 MAX_NON_STREAM_BYTES = 64 * 1024  # of a body without chunks; more of it is not needed
@@ -25,7 +25,7 @@ def non_stream_response(body: bytes, content_type: str) -> UpstreamError | None:
         value: Any = provider_json.loads(body)
     except ValueError:
         value = None
-    error = error_in(value) or _named_error(value)
+    error = error_in(value) or named_error_without_result(value)
     if error is not None:
         return error
     media_type = _media_type(content_type)
@@ -45,9 +45,3 @@ def is_json(content_type: str) -> bool:
 
 def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
-
-
-def _named_error(value: object) -> UpstreamError | None:
-    """Return the error of an object that has a code or a status of one; a message alone may be a private answer."""
-    error = error_without_result(value)
-    return error if error is not None and (error.provider.code or error.provider_status) else None

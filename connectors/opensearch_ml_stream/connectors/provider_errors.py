@@ -169,6 +169,17 @@ def error_without_result(value: object) -> UpstreamError | None:
     return read_error(value) if says or is_list or has_code else None
 
 
+def named_error_without_result(value: object) -> UpstreamError | None:
+    """Return the error of `error_without_result` if it has a code, or a status of one, or is FastAPI's.
+
+    For a whole response of a known dialect: a message alone may be an answer of another, and private.
+    """
+    error = error_without_result(value)
+    is_detail = isinstance(value, dict) and value.keys() == {"detail"}
+    is_named = error is not None and (error.provider.code or error.provider_status)
+    return error if is_detail or is_named else None
+
+
 def _error(found: "_Found", message: str, status: int | None) -> UpstreamError:
     """Return the error of what was found. Its code and type tell the status of one that has none."""
     if status is None:

@@ -56,6 +56,7 @@ def _decode(
         outcome = reader.read(Event.of(event), chunks)
     if outcome is None or isinstance(outcome, Finishing):
         outcome = reader.end_of_input()
+    may_be_empty = may_be_empty and not isinstance(outcome, StreamTruncated)  # without a reason, it is no answer
     if isinstance(outcome, StreamTruncated):  # some leave the finish reason out; a JSON object cannot be cut off
         outcome = Ending()
     if not (chunks or may_be_empty) or not isinstance(outcome, Ending):

@@ -54,6 +54,12 @@ def test_an_object_without_choices_that_says_what_is_wrong_is_an_error(preset: s
     assert isinstance(outcome, UpstreamError) and outcome.reason == f"{PREFIX}boom"
 
 
+def test_an_error_of_the_choice_is_one() -> None:
+    choice = {"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": {"code": 502, "message": "boom"}}
+    error = error_of(CHAT, sse(delta(content="a"), {"choices": [choice]}, "[DONE]"))
+    assert (error.reason, error.provider_status) == (f"{PREFIX}boom", 502)
+
+
 @pytest.mark.parametrize(
     "healthy",
     [

@@ -25,6 +25,14 @@ def decoder() -> StreamDecoder:
     return stream_request(REQUEST, model())[1]()
 
 
+def test_a_whole_response_without_an_answer_is_no_empty_one() -> None:
+    for body in (b'{"id":"x","choices":[]}', b'{"id":"x","choices":null,"object":"chat.completion"}'):
+        with pytest.raises(UpstreamError, match="of no form that is known here"):
+            read_answer(body, REQUEST, model(), names_model=False)
+    empty = b'{"choices":[{"message":{"content":""},"finish_reason":"length"}]}'
+    assert read_answer(empty, REQUEST, model(), names_model=False).ending.finish_reason == "length"
+
+
 @pytest.mark.parametrize(
     "body", [{"detail": f"no {SECRET}"}, {"code": 7, "message": f"no {SECRET}"}, [{"message": f"no {SECRET}"}]]
 )

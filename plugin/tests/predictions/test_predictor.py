@@ -11,7 +11,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Thr
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, OUTPUT_TRIGGERED
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
-from tests.predictions.prediction_setup import SECRET, Setup, connector_body, prediction_setup
+from tests.predictions.prediction_setup import CHAT_URL, EMBEDDING_URL, SECRET, Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response, openai_stream
 
 BY_PATTERN = r"^{} by regex\[0\]$"
@@ -80,10 +80,27 @@ async def test_a_body_that_is_an_error_under_a_good_status_is_one(
             assert (raised.value.reason, raised.value.status) == (f"Error from remote service: {reason}", status)
 
 
-@pytest.mark.parametrize("body", [{"error": None, "score": 1}, {"error": 0.5}, {"message": "hi"}, {"detail": "long"}])
-async def test_a_result_may_have_members_that_errors_have(tmp_path: Path, body: dict[str, Any]) -> None:
+@pytest.mark.parametrize("body", [{"detail": "down"}, {"code": 7, "message": "down"}, {"status": 500, "title": "down"}])
+async def test_what_answers_look_like_is_known_of_a_providers_dialect(tmp_path: Path, body: dict[str, Any]) -> None:
     async with prediction_setup(tmp_path, ScriptedProvider(lambda request: json_response(body))) as setup:
         await setup.add_model(connector_body())
+        with pytest.raises(UpstreamError, match=r"^Error from remote service: down$"):
+            await predicted(setup)
+
+
+@pytest.mark.parametrize(
+    ("url", "body"),
+    [
+        (EMBEDDING_URL, {"error": None, "score": 1}),
+        (EMBEDDING_URL, {"error": 0.5}),
+        (EMBEDDING_URL, {"detail": "long", "code": 7}),
+        (CHAT_URL, {"message": "hi"}),
+        (CHAT_URL, {"message": {"content": "hi"}, "done": True, "detail": "long"}),
+    ],
+)
+async def test_a_result_may_have_members_that_errors_have(tmp_path: Path, url: str, body: dict[str, Any]) -> None:
+    async with prediction_setup(tmp_path, ScriptedProvider(lambda request: json_response(body))) as setup:
+        await setup.add_model(connector_body(url))
         assert await predicted(setup) == body
 
 

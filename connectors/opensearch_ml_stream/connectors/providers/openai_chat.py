@@ -41,7 +41,7 @@ class OpenAIChat:
         if event.data.strip() == b"[DONE]":
             return self._ending() if self._has_choice or self._usage is not None else without_answer()
         payload: Any = event.payload
-        choices, usage = payload.get("choices"), payload.get("usage")
+        choices, usage, choice = payload.get("choices"), payload.get("usage"), _NOTHING
         if choices:
             self._has_choice = True
             choice = choices[0]
@@ -56,12 +56,10 @@ class OpenAIChat:
             self._usage = _read_usage(usage)
         if not self._model and isinstance(model := payload.get("model"), str):
             self._model = model
-        if payload.get("error"):
-            return read_error(payload)
-        if not (choices or usage) and (error := error_without_result(payload)) is not None:
-            return error
-        if groq.get("error"):  # why the stream stops early
-            return read_error(groq["error"])
+        if error := payload.get("error") or groq.get("error") or choice.get("error"):  # the last is OpenRouter's
+            return read_error({**payload, "error": error})
+        if not (choices or usage) and (odd := error_without_result(payload)) is not None:
+            return odd
         return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:

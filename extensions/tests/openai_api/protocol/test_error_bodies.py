@@ -57,9 +57,9 @@ def test_a_provider_s_own_code_type_and_param_are_said_in_their_places() -> None
     assert json.loads(error_body(UpstreamError("Long", provider=words)))["error"] == {
         "message": "Long", "type": words.type, "param": words.param, "code": words.code,
     }  # fmt: skip
-    named = UpstreamError("Slow", provider_status=429, provider=ProviderWords("insufficient_quota"))
-    said = json.loads(error_body(named))["error"]
-    assert (said["type"], said["code"]) == ("rate_limit_error", "insufficient_quota")
+    for words in (ProviderWords("insufficient_quota"), ProviderWords("rate_limit_exceeded", "tokens")):
+        said = json.loads(error_body(UpstreamError("Slow", provider_status=429, provider=words)))["error"]
+        assert (said["type"], said["code"]) == ("rate_limit_error", words.code)
 
 
 def test_the_provider_s_status_is_said() -> None:

@@ -6,13 +6,21 @@ A model with a protocol of its own is called by that in place of a provider.
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
-from opensearch_ml_stream.connectors.provider_errors import MAX_ERROR_BYTES, error_in_body, read_error_body
+from opensearch_ml_stream.connectors.provider_errors import (
+    MAX_ERROR_BYTES,
+    error_in_body,
+    named_error_without_result,
+    read_error_body,
+)
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
 from opensearch_ml_stream.connectors.retry_after import retry_after_for_caller
 from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
+from opensearch_ml_stream.connectors.syntax import provider_json
+from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
 from opensearch_ml_stream.plugin.connector_protocol import NextRequest
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
@@ -29,6 +37,8 @@ from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from opensearch_ml_stream.plugin.upstream.tls import AUTHORITY, credential_of_tls
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import is_trusted, untrusted
 from opensearch_ml_stream.rest_handlers.callers import Caller
+
+MAX_ANSWERED_ERROR_BYTES = 4096  # under a good status, of an error that is told from an answer by its form alone
 
 _THROTTLED = (
     "Error from remote service: The request was denied due to remote server throttling. "
@@ -154,9 +164,24 @@ def _signed(model: CompiledModel, request: ProviderRequest) -> ProviderRequest:
 
 def _good(model: CompiledModel, body: bytes) -> bytes:
     """Return the body of a 2xx response; UpstreamError with the provider's own, redacted words if it is an error."""
-    if (error := error_in_body(body)) is not None:
+    error = error_in_body(body) or (None if model.dialect is None else _error_in_answer(body, model))
+    if error is not None:
         raise error.redacted(model.redactor.error)
     return body
+
+
+def _error_in_answer(body: bytes, model: CompiledModel) -> UpstreamError | None:
+    """Return the error that a small body is, of a provider whose answers are known and look different."""
+    if len(body) > MAX_ANSWERED_ERROR_BYTES:
+        return None
+    try:
+        value: Any = provider_json.loads(body)
+    except ValueError:
+        return None
+    error = named_error_without_result(value)
+    if error is None or decode_whole_response(value, model.providers, may_be_empty=True) is not None:
+        return None
+    return error
 
 
 async def read_error(response: UpstreamResponse, redactor: Redactor) -> UpstreamError:

@@ -17,6 +17,7 @@ _TYPES: Mapping[int, tuple[str, str | None]] = {
     424: ("server_error", "provider_error"),
     429: ("rate_limit_error", "rate_limit_exceeded"),
 }  # the type and code of each status
+_LIMITED = ("requests", "tokens")  # what stands in the place of a type where these are limited
 _PATH = r"[a-zA-Z_]\w*(?:\[\d+\]|\.\w+)*"
 _MEMBER = re.compile(rf"({_PATH})(?= (?:must|is missing|cannot)\b)|\[({_PATH})\] ")  # how errors about one begin
 
@@ -31,7 +32,7 @@ def error_body(error: MLStreamError) -> bytes:
     member = _MEMBER.match(error.reason) if isinstance(error, InvalidRequest) else None
     body: dict[str, Any] = {
         "message": error.reason,
-        "type": error.provider.type or kind,
+        "type": kind if error.provider.type in _LIMITED else error.provider.type or kind,
         "param": error.provider.param if member is None else member[1] or member[2],
         "code": error.provider.code or code,
     }
