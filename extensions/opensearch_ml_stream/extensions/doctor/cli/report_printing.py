@@ -11,6 +11,7 @@ from rich.text import Text
 
 from opensearch_ml_stream.extensions.doctor.cli.path_comparison import End, Finding, PathTimeline, Place
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report, Step, Verdict
+from opensearch_ml_stream.plugin.cli.printable_text import printable
 from opensearch_ml_stream.plugin.cli.printing import print_text
 from opensearch_ml_stream.plugin.cli.terminal_console import TerminalConsole
 
@@ -56,6 +57,10 @@ class ReportPrinter:
             self._console.print(shown)
         print_text("\n".join(map(str.rstrip, captured.get().split("\n"))), end="")
 
+    def _text(self, text: str, style: str = "") -> Text:
+        """Return a text to draw, which may be of others. Rich itself leaves out only a part of a sequence."""
+        return Text(printable(text) if self._console.is_terminal else text, style)
+
     def steps(self, report: Report) -> None:
         """Print a line a step, and below it what was sent, or was found."""
         table = _table("left", "left", "right", "left")
@@ -63,26 +68,31 @@ class ReportPrinter:
             style = _STYLES[step.verdict]
             time = "" if step.verdict == "skipped" else _milliseconds(step.milliseconds)
             name = _NAMES.get(step.name, step.name)
-            table.add_row(Text(step.verdict, style), Text(name, "bold"), Text(time), Text(step.summary, _dim(step)))
+            table.add_row(
+                self._text(step.verdict, style),
+                self._text(name, "bold"),
+                self._text(time),
+                self._text(step.summary, _dim(step)),
+            )
             for line in _detail_lines(step):
-                table.add_row("", "", "", Text(line, "dim"))
+                table.add_row("", "", "", self._text(line, "dim"))
         self._print(table)
 
     def paths(self, provider: PathTimeline, paths: Sequence[PathTimeline], urls: Mapping[Place, str]) -> None:
         """Print how the text arrived by each way."""
         self._print()
         table = _table("left", "left", "right", "right", "right", "right", "left")
-        table.add_row(*(Text(head, "bold") for head in _HEADS))
+        table.add_row(*(self._text(head, "bold") for head in _HEADS))
         for path in (provider, *paths):
             gap, first = path.longest_gap, path.arrivals[0] if path.arrivals else None
             table.add_row(
-                Text(path.place + (f" {urls[path.place]}" if path.place in urls else "")),
+                self._text(path.place + (f" {urls[path.place]}" if path.place in urls else "")),
                 path.wire_format or "",
                 str(len(path.reads)),
                 "" if first is None else _milliseconds(first),
                 "" if first is None else _milliseconds(gap),
                 _milliseconds(path.end_ms),
-                Text(_ENDS[path.end], "" if path.end == "complete" else "red"),
+                self._text(_ENDS[path.end], "" if path.end == "complete" else "red"),
             )
         self._print(table)
 
@@ -95,21 +105,23 @@ class ReportPrinter:
         for finding in findings:
             formats = f" ({' and '.join(finding.formats)})" if finding.formats else ""
             text = f"{place_name(finding.place, urls)} {finding.summary}{formats}"
-            table.add_row(Text(finding.verdict, _STYLES[finding.verdict]), Text(text))
+            table.add_row(self._text(finding.verdict, _STYLES[finding.verdict]), self._text(text))
         self._print(table)
 
     def conclusion(self, works: bool, advice: Sequence[str], note: str = "") -> None:
         """Print the last lines: whether all works, what was left out, and what to do."""
         self._print()
         if note:
-            self._print(Text(note))
+            self._print(self._text(note))
         if not advice:
-            self._print(Text("All works.", "green") if works else Text("See what failed, above.", "bold red"))
+            self._print(
+                self._text("All works.", "green") if works else self._text("See what failed, above.", "bold red")
+            )
             return
-        self._print(Text("What to do" if not works else "All works; what could be better", "bold"))
+        self._print(self._text("What to do" if not works else "All works; what could be better", "bold"))
         table = _table("left", "left")
         for line in advice:
-            table.add_row("-", Text(f"{line}."))
+            table.add_row("-", self._text(f"{line}."))
         self._print(table)
 
 
