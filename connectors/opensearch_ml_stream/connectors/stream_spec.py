@@ -14,19 +14,32 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True)
 class Enable:
-    """The changes to a rendered request that turn the provider's streaming on.
+    """The changes to a rendered request that turn the provider's streaming on, or off.
 
     `body` fields replace the template's fields of the same name, `inner_body` does so in objects of the body, by their
     name, and `drop` removes fields. `url` holds pairs of strings of the path (old, new), of which the first that
-    applies is used. `query` and `headers` are set.
+    applies is used. `query` and `headers` are set, None removes them. `by_default` says that the provider streams
+    unless its request says not to.
     """
 
     body: Mapping[str, Any] = field(default_factory=dict)
     inner_body: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     url: tuple[tuple[str, str], ...] = ()
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str | None] = field(default_factory=dict)
+    headers: Mapping[str, str | None] = field(default_factory=dict)
+    by_default: bool = False
+
+    def turned_off(self) -> "Enable":
+        """Return the changes that turn the stream off in a request which turns it on as these do."""
+        flags = {name: False for name, value in self.body.items() if value is True}
+        return Enable(
+            body=flags,
+            drop=(*(name for name in self.drop if name not in flags), *(("stream_options",) if flags else ())),
+            url=tuple({new: (new, old) for old, new in reversed(self.url)}.values())[::-1],
+            query=dict.fromkeys(self.query),
+            headers=dict.fromkeys(self.headers),
+        )
 
     def change_head(self, url: str, headers: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
         """Return the URL and headers of a request with what turns the stream on in them."""
@@ -35,12 +48,13 @@ class Enable:
         if self.query:
             parts = urlsplit(url)
             own = [pair for pair in parts.query.split("&") if pair and pair.partition("=")[0] not in self.query]
-            url = urlunsplit(parts._replace(query="&".join([*own, urlencode(self.query)])))
+            added = urlencode({name: value for name, value in self.query.items() if value is not None})
+            url = urlunsplit(parts._replace(query="&".join([*own, added] if added else own)))
         if self.headers:
             lower = {name.lower() for name in self.headers}
             headers = {
                 **{name: value for name, value in headers.items() if name.lower() not in lower},
-                **self.headers,
+                **{name: value for name, value in self.headers.items() if value is not None},
             }
         return url, headers
 

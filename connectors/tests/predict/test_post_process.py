@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.predict import tensors
 from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
 from opensearch_ml_stream.connectors.predict.post_process import check, read_response, read_script_result
+from tests.providers.eventstream_frames import event
 
 _VECTORS = [[0.25, -1], [3, 4.5]]
 
@@ -40,6 +41,43 @@ def test_json_that_cannot_be_passed_on_is_the_providers_fault(function: str | No
     with pytest.raises(UpstreamError, match=r"response is (not JSON|JSON of more than 200 levels)") as raised:
         read_response(_action(function), {}, body)
     assert raised.value.status == 424
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"response":"a","done":false}\n{"response":"b","done":true}\n',
+        b'\xef\xbb\xbf{"a":1}\r\n\r\n{"a":2}',
+        b'data: {"choices":[]}\n\ndata: [DONE]\n\n',
+        b"event: ping\ndata: {}\n\n",
+        b": ping\n\n",
+        event("chunk", b'{"bytes":"e30="}'),
+    ],
+)
+def test_a_stream_in_place_of_a_whole_response_is_named_as_such(body: bytes) -> None:
+    with pytest.raises(UpstreamError, match=r'a stream of events where one JSON object .* \("stream": false') as raised:
+        read_response(_action(), {}, body)
+    assert raised.value.status == 424
+
+
+@pytest.mark.parametrize("body", [b"{} x", b'{"a":1', b'{"a":1}{"b":2}', b"<html>\n</html>", b"dataset", b"\x00" * 40])
+def test_what_is_no_stream_is_not_named_as_one(body: bytes) -> None:
+    with pytest.raises(UpstreamError, match="is not JSON: "):
+        read_response(_action(), {}, body)
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (b'\xef\xbb\xbf{"a":"b\xff\\ud83d","c":[NaN,-Infinity]}', {"a": "b\ufffd\ufffd", "c": [None, None]}),
+        (b'{"a":"b\nc"}', {"a": "b\nc"}),
+    ],
+)
+def test_what_is_not_quite_json_is_read_as_it_is_meant(body: bytes, value: dict[str, object]) -> None:
+    assert _default(body) == [{"name": "response", "dataAsMap": value}]
+    assert _default(body, response_filter="$.a") == [{"name": "response", "dataAsMap": {"response": value["a"]}}]
+    processors = '[{"type":"jsonpath_filter","path":"$.a"}]'
+    assert _default(body, output_processors=processors) == [{"name": "response", "dataAsMap": {"response": value["a"]}}]
 
 
 @pytest.mark.parametrize("result", ["[" * 980 + "]" * 980, "[" * 100_000, "[" + "1" * 5_000 + "]"])

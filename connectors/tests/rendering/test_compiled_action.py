@@ -8,6 +8,7 @@ import pytest
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN, OpenAIChat
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
@@ -23,6 +24,7 @@ def render(
     own: dict[str, str] | None = None,
     credential: dict[str, str] | None = None,
     stream: StreamSpec | None = None,
+    streams_as: StreamSpec | None = None,
     **action: Any,
 ) -> ProviderRequest:
     given: dict[str, Any] = {
@@ -32,7 +34,10 @@ def render(
         **action,
     }
     compiled = CompiledAction.compile(
-        Action(action_type="PREDICT", **given), ConnectorParameters.compile(own or {}), credential or {}
+        Action(**{"action_type": "PREDICT", **given}),
+        ConnectorParameters.compile(own or {}),
+        credential or {},
+        stream=streams_as,
     )
     return compiled.render({"p": "x", **request}, stream)
 
@@ -299,3 +304,71 @@ def test_query_and_headers_are_set_and_not_doubled() -> None:
 
 def test_a_body_that_is_no_object_cannot_be_streamed() -> None:
     assert "cannot be streamed" in refusal(request_body='["${parameters.p}"]', stream=OPENAI_CHAT)
+
+
+# Whole responses
+
+
+CHAT = "openai/v1/chat/completions"
+
+
+@pytest.mark.parametrize(
+    ("preset", "template", "request_", "body"),
+    [
+        ("ollama/api/generate", '{"prompt":"${parameters.p}"}', {}, {"prompt": "x", "stream": False}),
+        ("ollama/api/chat", '{"messages":${parameters.m}}', {"m": "[1]"}, {"messages": [1], "stream": False}),
+        ("ollama/api/chat", '{"stream":false,"p":1}', {}, {"stream": False, "p": 1}),
+        ("ollama/api/chat", '{"stream":true,"p":1}', {}, {"stream": False, "p": 1}),
+        (CHAT, '{"stream":true,"stream_options":{"a":1},"p":1}', {}, {"stream": False, "p": 1}),
+        (CHAT, '{"stream":${parameters.s},"p":1}', {"s": "true"}, {"stream": False, "p": 1}),
+        (CHAT, '{"stream":false,"p":"stream"}', {}, {"stream": False, "p": "stream"}),
+        (CHAT, '{"p":"\\"stream\\":true"}', {}, {"p": '"stream":true'}),
+        (CHAT, '{"p":{"stream":true}}', {}, {"p": {"stream": True}}),
+        ("anthropic/v1/messages", '{"stream":true,"p":1}', {}, {"stream": False, "p": 1}),
+        ("bedrock/invoke", '{"stream":true,"p":1}', {}, {"p": 1}),
+        ("gemini/v1beta/generatecontent", '{"p":"${parameters.p}"}', {}, {"p": "x"}),
+    ],
+)  # fmt: skip
+def test_a_request_for_a_whole_response_asks_for_no_stream(
+    preset: str, template: str, request_: dict[str, str], body: object
+) -> None:
+    request_ = {name: JsonText(value) for name, value in request_.items()}
+    spec = SHIPPED.presets[preset]
+    whole = render(request_, request_body=template, streams_as=spec)
+    assert json.loads(whole.body) == body
+    streamed = render(request_, request_body=template, streams_as=spec, stream=spec)
+    assert streamed == render(request_, request_body=template, stream=spec)
+
+
+@pytest.mark.parametrize(
+    ("preset", "url", "expected"),
+    [
+        ("gemini/v1beta/generatecontent", "https://h/m:streamGenerateContent?key=k&alt=sse", "https://h/m:generateContent?key=k"),
+        ("gemini/v1beta/generatecontent", "https://h/m:generateContent?alt=sse", "https://h/m:generateContent"),
+        ("bedrock/converse", "https://h/model/m/converse-stream", "https://h/model/m/converse"),
+        ("bedrock/converse", "https://h/model/m/invoke", "https://h/model/m/invoke"),
+        ("bedrock/invoke", "https://h/model/m/invoke-with-response-stream", "https://h/model/m/invoke"),
+        ("huggingface/generate_stream", "https://h/generate_stream", "https://h/generate"),
+        ("v2/models/infer_stream", "https://h/v2/models/m/infer_stream", "https://h/v2/models/m/infer"),
+        (CHAT, "https://h/v1/chat/completions?alt=sse", "https://h/v1/chat/completions?alt=sse"),
+    ],
+)  # fmt: skip
+def test_the_url_of_a_stream_becomes_that_of_a_whole_response(preset: str, url: str, expected: str) -> None:
+    assert render({}, url=url, streams_as=SHIPPED.presets[preset]).url == expected
+
+
+def test_the_header_of_a_stream_is_left_out_of_a_request_for_a_whole_response() -> None:
+    spec = SHIPPED.presets["dashscope/generation"]
+    request = render({}, headers={"x-dashscope-sse": "enable", "X-A": "b"}, streams_as=spec)
+    assert "x-dashscope-sse" not in {name.lower() for name in request.headers}
+    assert request.headers["X-A"] == "b"
+
+
+@pytest.mark.parametrize("body", ['{"p":1}\n{"p":2}', "[1]"])
+def test_a_body_that_no_stream_can_be_turned_off_in_stays_as_it_is(body: str) -> None:
+    assert render({}, request_body=body, streams_as=SHIPPED.presets["ollama/api/chat"]).body.decode() == body
+
+
+def test_a_batch_job_is_sent_as_its_template_says() -> None:
+    spec = SHIPPED.presets["ollama/api/chat"]
+    assert render({}, request_body='{"p":1}', action_type="BATCH_PREDICT", streams_as=spec).body == b'{"p":1}'

@@ -250,3 +250,14 @@ def test_a_model_says_whether_it_has_what_may_refuse_a_call(document: dict[str, 
 def test_times_and_output_guardrails_refuse_no_call(document: dict[str, Any]) -> None:
     stored, settings = read_connector(connector_body()), read_sidecar_settings({"limits": {"total_timeout_seconds": 5}})
     assert not CompiledModel("m", read_model(document), stored, stored.credential, settings=settings).has_limits
+
+
+@pytest.mark.parametrize(("url", "stream"), [("/api/generate", {"stream": False}), ("/api/embed", {}), ("/v1/x", {})])
+def test_a_provider_that_streams_unless_it_is_told_not_to_is_told_so(url: str, stream: dict[str, bool]) -> None:
+    model = ready(url=f"http://ollama:11434{url}")
+    assert json.loads(model.action().render({"inputs": "hi"}).body) == {"input": "hi", **stream}
+
+
+def test_a_template_that_asks_for_a_stream_asks_for_none_in_a_whole_prediction() -> None:
+    model = ready(action={"request_body": '{"input": "${parameters.inputs}", "stream": true}'})
+    assert json.loads(model.action().render({"inputs": "hi"}).body) == {"input": "hi", "stream": False}

@@ -1,5 +1,6 @@
 """Framing detection by a stream's first bytes, for hosts that pass on whatever a model server writes."""
 
+from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.decoding.contract import Framing
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
@@ -7,6 +8,7 @@ from opensearch_ml_stream.connectors.decoding.plain_text import PlainTextFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.connectors.syntax import provider_json
 from opensearch_ml_stream.connectors.syntax.provider_json import BYTE_ORDER_MARK
 
 MAX_UNDECIDED_BYTES = 4096  # of blanks before anything else
@@ -54,6 +56,26 @@ class DetectedFraming:
         events += self._framing.close()
         self.error = self._framing.error
         return events
+
+
+def is_stream(body: bytes) -> bool:
+    """Return whether a body that is no JSON is a stream of events: server-sent ones, lines of JSON, or AWS's frames."""
+    framing = _detect(body)
+    if isinstance(framing, NDJSONFraming):
+        lines = [line for line in body.split(b"\n", 4)[:4] if line.strip()]
+        return all(_is_json(line) for line in lines[:2])
+    if isinstance(framing, SSEFraming):
+        return True
+    frames = AWSEventStreamFraming()
+    return bool(frames.feed(body)) and frames.error is None
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        provider_json.loads(line)
+    except ValueError:
+        return False
+    return True
 
 
 def _detect(data: bytes) -> Framing | None:

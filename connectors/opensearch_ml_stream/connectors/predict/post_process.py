@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from opensearch_ml_stream.connectors.decoding.detected_framing import is_stream
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.predict import tensors
@@ -35,6 +36,10 @@ RESPONSE_FILTER = "response_filter"
 OUTPUT_PROCESSORS = "output_processors"
 _PREFIX = "connector.post_process."
 _DATA_TYPE = re.compile(r"\.(float(?:16|32|64)|u?int(?:8|16|32|64)|boolean|string|u?binary)(?!\w)", re.IGNORECASE)
+_STREAM = (
+    "The provider responded with a stream of events where one JSON object was asked for. Let the connector's "
+    'request_body ask for none ("stream": false, with most providers), or ask for a stream of the prediction'
+)
 _SCORES = ("relevance_score", "relevanceScore", "score")
 
 # Reads the value at a path: (value, data type) -> tensors. TypeError or ValueError says why it cannot.
@@ -142,6 +147,8 @@ def _read_body(body: bytes) -> tuple[bytes, Any]:
         if body.count(b"[") + body.count(b"{") > jsontext.MAX_DEPTH:
             jsontext.check_depth(value)
     except orjson.JSONDecodeError as error:
+        if is_stream(body):
+            raise UpstreamError(_STREAM) from None
         raise UpstreamError(f"The provider's response is not JSON: {jsontext.describe(error)}") from None
     except RecursionError:
         raise UpstreamError(f"The provider's response is JSON of more than {jsontext.MAX_DEPTH} levels") from None

@@ -62,7 +62,7 @@ class Ollama:
 
 OLLAMA = StreamSpec(
     name="ollama/api/chat",
-    enable=Enable(body={"stream": True}),
+    enable=Enable(body={"stream": True}, by_default=True),
     framing=NDJSONFraming,
     reader=Ollama,
 )

@@ -51,7 +51,12 @@ def sagemaker_spec(inner: StreamSpec) -> StreamSpec:
     """
     return StreamSpec(
         name=f"{SAGEMAKER.name}+{inner.name}",
-        enable=Enable(body=inner.enable.body, drop=inner.enable.drop, url=SAGEMAKER.enable.url),
+        enable=Enable(
+            body=inner.enable.body,
+            drop=inner.enable.drop,
+            url=SAGEMAKER.enable.url,
+            by_default=inner.enable.by_default,
+        ),
         framing=partial(PayloadPartFraming, inner.framing),
         reader=inner.reader,
     )

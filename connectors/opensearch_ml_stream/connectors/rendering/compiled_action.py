@@ -7,14 +7,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from opensearch_ml_stream.connectors.documents import JOB_ACTION_TYPES, MAX_URL_LENGTH, Action, check_url_length
+from opensearch_ml_stream.connectors.documents import (
+    BATCH_PREDICT,
+    JOB_ACTION_TYPES,
+    MAX_URL_LENGTH,
+    Action,
+    check_url_length,
+)
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.rendering.body_edits import INPUT_PROCESSORS, edit_body, may_edit_body
 from opensearch_ml_stream.connectors.rendering.caller_parameters import CallerParameters, is_connectors_own
 from opensearch_ml_stream.connectors.rendering.charsets import find_codec
 from opensearch_ml_stream.connectors.rendering.filled_template import FilledTemplates, parameter_names
-from opensearch_ml_stream.connectors.rendering.streamed_body import StreamedBodies, change_body
+from opensearch_ml_stream.connectors.rendering.streamed_body import StreamedBodies, change_body, find_members
 from opensearch_ml_stream.connectors.rendering.template import (
     ConnectorParameters,
     Parameters,
@@ -65,9 +71,13 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A way of streaming, and what it changes in an action's requests; `bodies` as far as that is known ahead."""
+    """A way of streaming, and what it changes in an action's requests; `bodies` as far as that is known ahead.
 
-    stream: Streaming
+    `stream` is None for that of not streaming.
+    """
+
+    stream: Streaming | None
+    enable: Enable
     changes_head: bool
     changes_body: bool
     bodies: StreamedBodies | None
@@ -85,6 +95,7 @@ class CompiledAction:
     may_edit_body: bool  # see body_edits.may_edit_body
     has_credential: bool
     known: KnownProviders
+    stream: Streaming | None  # how its provider streams, None where that is not known
     not_given: str | None  # what a header leaves to be given
     unknown_placeholder: str | None  # where a placeholder stands that nothing fills, and which
 
@@ -95,9 +106,11 @@ class CompiledAction:
         parameters: ConnectorParameters,
         credential: Mapping[str, str],
         known: KnownProviders = SHIPPED,
+        stream: Streaming | None = None,
     ) -> "CompiledAction":
         """Compile an action. `credential` is in clear text and fills headers only, never a URL or a body.
 
+        `stream` is how its provider streams, for requests of a whole response to say that they want no stream.
         InvalidRequest if a header names a credential that the connector lacks.
         """
         headers = {"Content-Type": "application/json"}
@@ -113,6 +126,7 @@ class CompiledAction:
             may_edit_body=may_edit_body(action, parameters.values),
             has_credential=bool(credential),
             known=known,
+            stream=stream,
             not_given=_not_given_in(headers, credential),
             unknown_placeholder=_unknown_placeholder(action, parameters.values),
         )
@@ -153,13 +167,13 @@ class CompiledAction:
             return None
 
     def render(self, request: Mapping[str, str], stream: Streaming | None = None) -> ProviderRequest:
-        """Return the request to the provider, with streaming turned on as `stream` says, if it is given.
+        """Return the request to the provider, with streaming turned on as `stream` says, else off.
 
         InvalidRequest for a placeholder without a value, for a parameter that a request may not set, and for a URL,
         header or body that cannot be sent.
         """
         self._check_sendable()
-        way = None if stream is None else self._ways.get(id(stream)) or self._new_way(stream)
+        way = self._whole if stream is None else self._ways.get(id(stream)) or self._new_way(stream)
         head = self._head(self.scope(request))
         body = self._render_body(body_parameters(self.parameters, request), way)
         if way is not None:
@@ -172,7 +186,7 @@ class CompiledAction:
         """Return the request with a body that something else than the action's template has made.
 
         URL, headers and charset are the connector's own, and its edits are made. Then streaming is turned on as
-        `stream` says; without it the body asks for none, whatever the template has. InvalidRequest as from `render`.
+        `stream` says; without it the request asks for none, whatever the template has. InvalidRequest as from `render`.
         """
         self._check_sendable()
         head = self._own_head or self._head(self.scope({}))
@@ -184,7 +198,9 @@ class CompiledAction:
         if stream is not None:
             head = _enable_head(self._ways.get(id(stream)) or self._new_way(stream), head)
             body = stream.enable.change_body(body)
-        elif body.get("stream"):
+        elif self._whole is not None:
+            head = _enable_head(self._whole, head)
+        if stream is None and body.get("stream"):
             body = {name: value for name, value in body.items() if name != "stream_options"} | {"stream": False}
         data = to_json(body)
         if head.charset != "utf_8":
@@ -205,10 +221,32 @@ class CompiledAction:
         enable, bodies = stream.enable, self._bodies
         changes_body = bool(enable.body or enable.inner_body or enable.drop)
         streamed = StreamedBodies(bodies, enable) if changes_body and bodies is not None else None
-        way = _Way(stream, bool(enable.url or enable.query or enable.headers), changes_body, streamed)
+        way = _Way(stream, enable, bool(enable.url or enable.query or enable.headers), changes_body, streamed)
         if len(self._ways) < MAX_KEPT_WAYS:
             self._ways[id(stream)] = way
         return way
+
+    @cached_property
+    def _whole(self) -> _Way | None:
+        """The way of not streaming; None where neither the connector nor the provider streams unless it is asked to."""
+        if self.stream is None or self.action.action_type in (BATCH_PREDICT, *JOB_ACTION_TYPES):
+            return None
+        on, off, bodies = self.stream.enable, self.stream.enable.turned_off(), self._bodies
+        url = self.action.url if self._own_head is None else self._own_head.url
+        names = {name.lower() for name, _ in self.headers}
+        changes_head = (
+            any(new in url for _, new in on.url)
+            or any(f"{name}=" in url for name in on.query)
+            or any(name.lower() in names for name in on.headers)
+        )
+        members = {} if bodies is None else find_members(bodies[frozenset()]) or {}
+        changes_body = any(members.get(name, "false") != "false" for name in (*off.body, *off.drop)) or (
+            on.by_default and off.body.keys().isdisjoint(members)
+        )
+        if not changes_head and not changes_body:
+            return None
+        streamed = StreamedBodies(bodies, off) if changes_body and bodies is not None else None
+        return _Way(None, off, changes_head, changes_body, streamed)
 
     def _render_body(self, scope: Parameters, way: _Way | None) -> str:
         """Return the body, empty for none, with edits made and streaming turned on."""
@@ -220,7 +258,7 @@ class CompiledAction:
             body = scope.get("http_body") or ""
         else:
             given = bodies.names.intersection(request)
-            if way is not None and way.bodies is not None and not edits_body:
+            if way is not None and way.bodies is not None and not edits_body and not scope.fragments:
                 streamed = way.bodies[given]
                 if streamed is not None and (not streamed.members or streamed.fits(request)):
                     return streamed.template.render_json(scope)
@@ -231,7 +269,7 @@ class CompiledAction:
                 jsontext.parse(body, "The connector's request_body, filled with the parameters,")
         if edits_body:
             body = edit_body(self.action, self.parameters.values, request, body)
-        return _enable_body(way.stream.enable, body) if way is not None and changes_body else body
+        return _enable_body(way, body) if way is not None and changes_body else body
 
     def _render_url(self, scope: Parameters) -> str:
         url = render_url(self.url, scope)
@@ -270,7 +308,7 @@ def _find_charset(scope: Parameters) -> str:
 
 def _enable_head(way: _Way, head: _Head) -> _Head:
     if way.changes_head:
-        url, headers = way.stream.enable.change_head(head.url, head.headers)
+        url, headers = way.enable.change_head(head.url, head.headers)
         head = _Head(url, headers, head.charset)
     if len(head.url) > MAX_URL_LENGTH:
         check_url_length(len(head.url))
@@ -320,9 +358,12 @@ def _not_given_in(headers: Mapping[str, str], credential: Mapping[str, str]) -> 
     return None
 
 
-def _enable_body(enable: Enable, body: str) -> str:
+def _enable_body(way: _Way, body: str) -> str:
     try:
-        return change_body(enable, body)
+        return change_body(way.enable, body)
     except (json.JSONDecodeError, InvalidRequest, RecursionError):
-        _check_json(body)
+        if body or way.stream is not None:
+            _check_json(body)
+        if way.stream is None:
+            return body
         raise InvalidRequest("The connector's request_body is not a JSON object, so it cannot be streamed") from None

@@ -1,4 +1,4 @@
-"""Turn streaming on in a body template, once for all requests, where that gives what changing each body would give.
+"""Turn streaming on or off in a body template, once for all requests, where that gives what changing each body would.
 
 A rendered body has to be parsed for that, prompt and all. Where the values of a request stand only within strings, or
 are whole members of the body, what is changed around them is the same for each.
@@ -56,6 +56,18 @@ def change_body(enable: Enable, body: str) -> str:
     return json_members.set_members(body, enable.body, enable.drop)
 
 
+def find_members(template: Template) -> Mapping[str, str] | None:
+    """Return the members of the body that a template makes, as JSON with marks for its placeholders.
+
+    None if it is no object, whatever the placeholders are.
+    """
+    marks = [one.member + _mark(index, one) for index, one in enumerate(template.placeholders)]
+    try:
+        return json_members.split_unique_members(_marked(template, marks))
+    except (ValueError, InvalidRequest, RecursionError):
+        return None
+
+
 def streamed_body(template: Template, enable: Enable, given: frozenset[str]) -> StreamedBody | None:
     """Turn streaming on in a template, for requests that give these parameters; None if each body must be changed.
 
@@ -66,7 +78,7 @@ def streamed_body(template: Template, enable: Enable, given: frozenset[str]) -> 
         return None
     marks = [_mark(index, one) for index, one in enumerate(placeholders)]
     try:
-        body = change_body(enable, "".join(chain(*zip(template.literals, [*marks, ""], strict=True))))
+        body = change_body(enable, _marked(template, marks))
         json.loads(body, object_pairs_hook=_refuse_marked_names)
         values = set(json_members.split_unique_members(body).values())
     except (ValueError, InvalidRequest, RecursionError):
@@ -85,6 +97,10 @@ def _can_be_marked(placeholder: Placeholder, given: frozenset[str]) -> bool:
 def _mark(index: int, placeholder: Placeholder) -> str:
     mark = f"{_MARK}{index}{_MARK}"
     return mark if placeholder.quoted else f'"{mark}"'
+
+
+def _marked(template: Template, marks: list[str]) -> str:
+    return "".join(chain(*zip(template.literals, [*marks, ""], strict=True)))
 
 
 def _split(body: str, marks: list[str]) -> tuple[str, ...] | None:

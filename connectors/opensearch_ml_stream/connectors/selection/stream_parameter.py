@@ -107,6 +107,7 @@ def _merge(first: Enable, second: Enable) -> Enable:
         url=second.url or first.url,
         query={**first.query, **second.query},
         headers={**first.headers, **second.headers},
+        by_default=first.by_default or second.by_default,
     )
 
 

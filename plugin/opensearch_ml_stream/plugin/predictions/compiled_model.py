@@ -101,7 +101,8 @@ class CompiledModel:
         if cached is not None and cached[0] == credential:
             return cached[1]
         action = self.connector.action(action_type)
-        compiled = CompiledAction.compile(action, self._parameters, credential, self.providers)
+        stream = self._stream(action_type)
+        compiled = CompiledAction.compile(action, self._parameters, credential, self.providers, stream)
         self._compiled[action_type] = (credential, compiled)
         return compiled
 
@@ -251,11 +252,7 @@ class CompiledModel:
     @cached_property
     def can_stream(self) -> bool:
         """Whether it is known how its provider streams."""
-        try:
-            self.spec({})
-        except InvalidRequest:
-            return False
-        return True
+        return self._stream(PREDICT) is not None
 
     @cached_property
     def _conversation_template(self) -> ConversationTemplate:
@@ -278,6 +275,13 @@ class CompiledModel:
             if isinstance(action, CompiledAction)
             else action.render(made.parameters, stream)
         )
+
+    def _stream(self, action_type: str) -> Streaming | None:
+        """Return how this connector's action streams; None where it does not, or that is not known."""
+        try:
+            return self.spec({}, action_type)
+        except MLStreamError:
+            return None
 
     def spec(self, parameters: Mapping[str, str], action_type: str = PREDICT) -> Streaming:
         """Return how this connector's action streams; InvalidRequest if it cannot."""

@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, as_one
 from opensearch_ml_stream.connectors.conversation.as_sent import DecoderAsSent
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
 from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
+from opensearch_ml_stream.connectors.decoding.detected_framing import is_stream
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.provider_errors import error_without_result
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
@@ -27,6 +29,9 @@ class StreamCall(NamedTuple):
     new_decoder: Callable[[], StreamDecoder]
     warnings: Sequence[str] = ()
     client: ClientRequest | None = None
+
+
+MAX_STREAM_BYTES = 1024 * 1024  # of a stream in place of a whole response, which is decoded at once
 
 
 def speaks_as(model: CompiledModel, client: ClientRequest) -> bool:
@@ -60,18 +65,37 @@ def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderReques
 
 def read_answer(body: bytes, client: ClientRequest, model: CompiledModel, *, names_model: bool) -> WholeAnswer:
     """Return what a provider's whole response says. UpstreamError if it is of no form that is known."""
+    said = None
     try:
         response: Any = provider_json.loads(body)
     except ValueError:
-        response = None
+        response, said = None, _read_stream(body, model)
     response = response[0] if isinstance(response, list) and len(response) == 1 else response
-    said = decode_whole_response(response, model.providers, may_be_empty=True) if isinstance(response, dict) else None
+    if isinstance(response, dict):
+        said = decode_whole_response(response, model.providers, may_be_empty=True)
     if said is None:
         if (error := error_without_result(response)) is not None:
             raise error.redacted(model.redactor.error)
         raise UpstreamError("The provider's response is of no form that is known here; ask for a stream of it instead")
-    is_as_sent = speaks_as(model, client)
+    is_as_sent = response is not None and speaks_as(model, client)
     extra: dict[str, Any] = {"model_id": model.model_id} if names_model else {}
     if warnings := _warnings(client, model):
         extra["warnings"] = warnings
     return WholeAnswer(*said, model.model_id, response if is_as_sent else {}, is_as_sent, extra)
+
+
+def _read_stream(body: bytes, model: CompiledModel) -> tuple[Chunk, Ending] | None:
+    """Return what a stream says that came although none was asked for; None for a body that is none, or too long.
+
+    None also where a guardrail has read the body, in whose events a text is in pieces. UpstreamError if the stream ends
+    with one.
+    """
+    if len(body) > MAX_STREAM_BYTES or model.guardrails.output is not None:
+        return None
+    if not is_stream(body) or not model.can_stream:
+        return None
+    decoder = model.spec({}).decoder()
+    chunks = [*to_chunk_list(decoder.feed(body)), *to_chunk_list(decoder.close())]
+    if isinstance(decoder.outcome, UpstreamError):
+        raise decoder.outcome.redacted(model.redactor.error)
+    return as_one(chunks), decoder.outcome or Ending()
