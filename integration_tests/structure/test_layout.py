@@ -63,7 +63,7 @@ def test_each_installed_package_says_that_it_is_typed() -> None:
                 "connectors.syntax.scalars",
             },
         ),
-        ("connectors.chunks", {"connectors.event"}),
+        ("connectors.chunks", {"connectors.event", "connectors.syntax", "connectors.syntax.provider_json"}),
         ("rest_handlers.base_path", set()),
     ],
 )
