@@ -32,9 +32,9 @@ def decoder() -> StreamDecoder:
 def test_a_whole_response_without_an_answer_is_no_empty_one() -> None:
     for body in (b'{"id":"x","choices":[]}', b'{"id":"x","choices":null,"object":"chat.completion"}'):
         with pytest.raises(UpstreamError, match="of no form that is known here"):
-            read_answer(body, REQUEST, model(), names_model=False)
+            read_answer(body, CLIENT, model_of(), names_model=False)
     empty = b'{"choices":[{"message":{"content":""},"finish_reason":"length"}]}'
-    assert read_answer(empty, REQUEST, model(), names_model=False).ending.finish_reason == "length"
+    assert read_answer(empty, CLIENT, model_of(), names_model=False).ending.finish_reason == "length"
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ class SplitPairs:
     def join(self, data: bytes, chunks: list[Chunk], start: int) -> None:
         """Join the halves in the chunks of one event, those from `start` on; `data` is what was no JSON, b"" if it was.
 
-        Chunks with an event as it was sent stay as they are.
+        Chunks with an event as it was sent, or with a refusal, which is told apart in its text, stay as they are.
         """
         if len(chunks) == start or not (data or self._half):
             return
@@ -45,11 +45,11 @@ class SplitPairs:
         if self._half:
             chunk, second = chunks[start], _SECOND_HALF.search(data)
             pair = 0 if second is None else 0x10000 + (self._half - 0xD800) * 0x400 + int(second[1], 16) - 0xDC00
-            joined = _with_beginning(chunk, self._held, chr(pair)) if pair and chunk.event is None else None
+            joined = _with_beginning(chunk, self._held, chr(pair)) if pair and _is_open(chunk) else None
             chunks[start : start + 1] = [*self.close(), chunk] if joined is None else [joined]
             self._half = 0
         halves, last = _FIRST_HALF.findall(data), chunks[-1]
-        split = _without_end(last) if halves and last.event is None else None
+        split = _without_end(last) if halves and _is_open(last) else None
         if split is not None:
             self._half = int(halves[-1], 16)
             last, self._held = split
@@ -61,6 +61,10 @@ class SplitPairs:
             return []
         self._half = 0
         return [self._held]
+
+
+def _is_open(chunk: Chunk) -> bool:
+    return chunk.event is None and not chunk.refusal
 
 
 def _without_end(chunk: Chunk) -> tuple[Chunk, Chunk] | None:
