@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import mmap
 import os
 import resource
 import stat
@@ -100,6 +101,27 @@ def test_it_grows_as_it_must_and_only_so_far(path: Path) -> None:
         assert path.stat().st_size == HEADER + 7 * (first - HEADER)
         assert kept > 10_000
         assert all(read(table, number) == (number, -number) for number in range(1, kept + 1))
+
+
+def test_a_table_that_cannot_be_mapped_now_is_as_it_was_and_can_be_used_again(
+    table: SharedTable, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A map takes a descriptor."""
+    write(table, 1)
+
+    def no_map(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with closing(SharedTable(path, NUMBER)) as other:
+        write(other, *range(2, 2000))
+    with monkeypatch.context() as patch:
+        patch.setattr(mmap, "mmap", no_map)
+        with pytest.raises(OSError, match="Too many open files"), table:
+            table.refresh()
+        assert read(table, 1) == (1, -1)
+    with table:
+        table.refresh()
+    assert read(table, 1999) == (1999, -1999)
 
 
 def test_a_record_that_says_nothing_makes_way_before_the_table_grows(table: SharedTable, path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -253,6 +254,21 @@ async def test_a_full_disk_takes_no_writes_until_it_has_space_again(tmp_path: Pa
     assert await source(store) == {"name": "kept"}
     await store._run(lambda db: db.execute("PRAGMA max_page_count = 1000000").fetchone())
     await store.put(Index.MODEL, "m", {"name": "x" * 100_000})
+    await store.close()
+
+
+async def test_a_store_for_which_no_thread_can_be_started_is_unavailable_until_one_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    store = SQLiteStore(str(tmp_path / "store.db"))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(Unavailable, match="cannot be asked now: can't start new thread"):
+            await store.get(Index.MODEL, "m")
+    assert await store.get(Index.MODEL, "m") is None
     await store.close()
 
 

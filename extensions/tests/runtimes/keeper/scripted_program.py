@@ -48,6 +48,8 @@ for word in scripts[min(number, len(scripts) - 1)].split():
         case "child":
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
             mark("child", str(child.pid))
+        case "trouble":
+            say("task_failed", error="KeyError")
         case "newer":
             say("something newer")
         case "stay":

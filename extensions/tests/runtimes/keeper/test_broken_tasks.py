@@ -1,5 +1,6 @@
 """Each background task of the keeper is broken once, and is told of, and goes on."""
 
+import asyncio
 import errno
 import json
 import os
@@ -95,12 +96,16 @@ async def test_the_keeper_goes_on_while_its_status_cannot_be_written(
 @pytest.mark.breaks("runtime documents")
 async def test_documents_are_written_though_one_has_failed(broken: BrokenTask, tmp_path: Path) -> None:
     broken.breaks(RuntimeDocuments, "put")
-    async with kept(tmp_path, broken.background):
+    async with kept(tmp_path, broken.background), closing(SQLiteStore(str(tmp_path / "store.db"))) as store:
         await broken.recovers("runtime documents")
-    async with closing(SQLiteStore(str(tmp_path / "store.db"))) as store:
-        document = await store.get(Index.MODEL, "runtime-first")
-    assert document is not None
-    assert document.source["model_state"] == "DEPLOYED"
+        async with asyncio.timeout(20):
+            while await _state_in(store) != "DEPLOYED":  # noqa: ASYNC110 - another connection writes it
+                await asyncio.sleep(0.01)
+
+
+async def _state_in(store: SQLiteStore) -> object:
+    document = await store.get(Index.MODEL, "runtime-first")
+    return None if document is None else document.source["model_state"]
 
 
 @pytest.mark.breaks("models folder")

@@ -1,8 +1,10 @@
 """One process of a model, which follows a script: started, listened to, started again."""
 
 import asyncio
+import errno
 import json
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,13 +22,15 @@ PROGRAM = Path(__file__).parent / "scripted_program.py"
 
 
 @asynccontextmanager
-async def loaded(tmp_path: Path, *scripts: str, processes: int = 1) -> AsyncIterator[LoadedModel]:
+async def loaded(
+    tmp_path: Path, *scripts: str, processes: int = 1, background: BackgroundTasks | None = None
+) -> AsyncIterator[LoadedModel]:
     marks = tmp_path / "marks"
     marks.mkdir()
     introduction = {"folder": str(tmp_path), "settings": {"scripts": scripts, "marks": str(marks)}}
     launch = Launch("m", sys.executable, {"PATH": os.environ["PATH"]}, introduction, PROGRAM)
     sockets = [str(tmp_path / f"1.{number}.sock") for number in range(processes)]
-    model = LoadedModel(launch, sockets, lambda: None, BackgroundTasks())
+    model = LoadedModel(launch, sockets, lambda: None, background or BackgroundTasks())
     try:
         yield model
     finally:
@@ -162,6 +166,42 @@ async def test_an_interpreter_that_cannot_be_run_is_told(tmp_path: Path) -> None
         assert model.failure == f"a process of it cannot be started: {tmp_path}/python: No such file or directory"
     finally:
         await model.stop()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "number"),
+    [
+        (socket, "socketpair", errno.EMFILE),
+        (asyncio, "create_subprocess_exec", errno.EAGAIN),
+        (asyncio, "create_subprocess_exec", errno.EMFILE),
+    ],
+)
+async def test_a_process_that_the_system_refuses_is_started_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int
+) -> None:
+    monkeypatch.setattr(host_process, "FIRST_RETRY_SECONDS", 0.01)
+    real, refusals = getattr(owner, name), [OSError(number, os.strerror(number))]
+
+    def refuse_once(*arguments: Any, **named: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(owner, name, refuse_once)
+    async with loaded(tmp_path, "ready stay") as model:
+        assert not await model.settled()
+        assert os.strerror(number) in model.failure
+        await until(lambda: model.is_ready)
+        assert model.failure == ""
+
+
+async def test_what_fails_beside_the_calls_of_a_process_is_counted(tmp_path: Path) -> None:
+    background = BackgroundTasks()
+    async with loaded(tmp_path, "ready trouble stay", background=background):
+        await until(lambda: background.failures.counts().get("tasks of runtimes"))
+    assert background.failures.problems() == [
+        "The background task tasks of runtimes has failed (KeyError) and is tried again; see the log"
+    ]
 
 
 async def test_draining_waits_for_calls_in_flight_but_not_for_ever(

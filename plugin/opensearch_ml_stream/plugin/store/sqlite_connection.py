@@ -81,8 +81,12 @@ class DatabaseThread:
         self._connection: sqlite3.Connection | None = None
 
     async def run(self, call: Callable[[sqlite3.Connection], T]) -> T:
-        """Return the call's result. Unavailable if the file cannot be read or written."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, call)
+        """Return the call's result. Unavailable if the file cannot be read or written, or no thread can be started."""
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._thread, self._call, call)
+        except RuntimeError as error:
+            raise Unavailable(f"The embedded store {self._database.path} cannot be asked now: {error}") from error
+        return await running
 
     def _call(self, call: Callable[[sqlite3.Connection], T]) -> T:
         try:

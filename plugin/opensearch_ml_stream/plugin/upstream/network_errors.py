@@ -19,14 +19,19 @@ _HINTS = {
     errno.ECONNRESET: ("Connection reset", "Check that the port speaks the url's protocol (http or https)"),
     errno.EMFILE: ("Too many open files here", "Raise the limit of open files (ulimit -n)"),
 }
+_OF_THIS_MACHINE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EAGAIN, errno.EADDRNOTAVAIL}
 
 
 class BrokenConnection(UpstreamError):
-    """A connection that could not be opened, or broke. `problem` says how, without the host and what to check."""
+    """A connection that could not be opened, or broke. `problem` says how, without the host and what to check.
 
-    def __init__(self, reason: str, problem: str) -> None:
+    `is_ours`: this machine lacks something, which says nothing about the provider.
+    """
+
+    def __init__(self, reason: str, problem: str, *, is_ours: bool = False) -> None:
         super().__init__(_PREFIX + reason)
         self.problem = problem
+        self.is_ours = is_ours
 
 
 def unknown_host(host: str, error: Exception) -> BrokenConnection:
@@ -54,7 +59,7 @@ def unreachable(authority: str, error: OSError) -> BrokenConnection:
         )
     number = errno.ECONNRESET if isinstance(error, ConnectionResetError | ConnectionAbortedError) else error.errno
     problem, hint = _HINTS.get(number or 0, (error.strerror or type(error).__name__, "Check the connector's url"))
-    return BrokenConnection(f"{problem}: {authority}. {hint}", problem)
+    return BrokenConnection(f"{problem}: {authority}. {hint}", problem, is_ours=number in _OF_THIS_MACHINE)
 
 
 def connect_timed_out(authority: str, seconds: float) -> BrokenConnection:

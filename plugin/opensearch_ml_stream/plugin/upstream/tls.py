@@ -6,9 +6,10 @@ import binascii
 import ssl
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
-from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.tls.key_pairs import (
     KeyPair,
     checked_pair,
@@ -84,19 +85,28 @@ class TLSContexts:
     async def get(self, key: TLSKey) -> ssl.SSLContext:
         """Return the context of the key. InvalidRequest if its client certificate cannot be read.
 
-        It is made in a thread the first time: reading the certificate authorities takes some 20 ms.
+        Unavailable if this machine cannot make one now, as when no descriptor is left. It is made in a thread the first
+        time: reading the certificate authorities takes some 20 ms.
         """
         context = self._contexts.get(key)
         if context is None:
             async with self._creating:
                 context = self._contexts.get(key)
                 if context is None:
-                    context = self._contexts[key] = await asyncio.to_thread(_create_context, key)
+                    context = self._contexts[key] = await _created(key)
             if len(self._contexts) > MAX_CONTEXTS:
                 self._contexts.popitem(last=False)
         else:
             self._contexts.move_to_end(key)
         return context
+
+
+async def _created(key: TLSKey) -> ssl.SSLContext:
+    try:
+        return await asyncio.to_thread(_create_context, key)
+    except (OSError, RuntimeError) as error:  # RuntimeError: no thread can be started
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise Unavailable(f"TLS to providers cannot be prepared on this machine: {reason}") from error
 
 
 def _create_context(key: TLSKey) -> ssl.SSLContext:
@@ -108,6 +118,11 @@ def _create_context(key: TLSKey) -> ssl.SSLContext:
         raise InvalidRequest(
             f"The connector's credential [{AUTHORITY}] cannot be read: it must hold certificates in PEM"
         ) from None
+    file = ssl.get_default_verify_paths().cafile
+    if file and AUTHORITY not in credential and not context.cert_store_stats()["x509_ca"]:
+        # OpenSSL passes over a file that it cannot open now, and the context would be kept without authorities.
+        with suppress(ssl.SSLError):  # for the file that holds none
+            context.load_verify_locations(file)
     context.set_alpn_protocols(["http/1.1"])
     if skip:
         context.check_hostname = False

@@ -1,6 +1,7 @@
 """Provider calls behind a circuit breaker: what counts as a failure, and what a caller is told."""
 
 import asyncio
+import errno
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing
@@ -16,6 +17,7 @@ from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import CircuitOpen, ReadTimedOut, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.breaking_upstream import BreakingUpstream
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import SharedBreakers
+from opensearch_ml_stream.plugin.upstream.network_errors import unreachable
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from tests.upstream.scripted_upstream import CONFIG, REQUEST
 
@@ -98,7 +100,18 @@ async def test_a_provider_that_is_down_or_overloaded_is_left_alone(
 
 @pytest.mark.parametrize(
     "outcome",
-    [200, 400, 401, 404, 429, InvalidRequest("no address"), Throttled("no connection"), asyncio.CancelledError()],
+    [
+        200,
+        400,
+        401,
+        404,
+        429,
+        InvalidRequest("no address"),
+        Throttled("no connection"),
+        asyncio.CancelledError(),
+        unreachable("h:1", OSError(errno.EMFILE, "Too many open files")),
+        unreachable("h:1", BlockingIOError(errno.EAGAIN, "x")),
+    ],
 )
 async def test_what_says_nothing_of_that_kind_opens_nothing(tmp_path: Path, outcome: int | BaseException) -> None:
     setup = Setup(tmp_path, outcome)

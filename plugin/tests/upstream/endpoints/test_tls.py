@@ -2,9 +2,13 @@
 
 import asyncio
 import base64
+import os
+import resource
 import ssl
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import x25519
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
-from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.upstream import tls
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN, UNVERIFIED, TLSContexts, TLSKey, tls_key
 from tests.upstream.certificates import Certificate, handshake, issue
@@ -102,6 +106,49 @@ async def test_a_context_verifies_host_and_certificate_unless_that_is_skipped() 
     assert (verifying.check_hostname, verifying.verify_mode) == (True, ssl.CERT_REQUIRED)
     assert (skipping.check_hostname, skipping.verify_mode) == (False, ssl.CERT_NONE)
     assert verifying.cert_store_stats()["x509_ca"] > 0
+
+
+async def test_a_context_without_authorities_as_no_descriptor_is_left_is_an_error_and_not_kept() -> None:
+    contexts = TLSContexts()
+    with (
+        without_descriptors(),
+        pytest.raises(Unavailable, match="cannot be prepared on this machine: Too many open files"),
+    ):
+        await contexts.get(PLAIN)
+    assert (await contexts.get(PLAIN)).cert_store_stats()["x509_ca"] > 0
+
+
+async def test_a_context_for_which_no_thread_can_be_started_is_an_error_and_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    contexts = TLSContexts()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(Unavailable, match="can't start new thread"):
+            await contexts.get(PLAIN)
+    assert (await contexts.get(PLAIN)).verify_mode == ssl.CERT_REQUIRED
+
+
+def no_thread(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+@contextmanager
+def without_descriptors() -> Iterator[None]:
+    """This process can open no file; a thread for what asyncio moves out of the loop is there."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = os.open(os.devnull, os.O_RDONLY)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 1, limits[1]))
+    taken = [opened]
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for number in taken:
+            os.close(number)
 
 
 async def test_a_server_that_no_authority_has_signed_is_refused_unless_that_is_skipped(tmp_path: Path) -> None:

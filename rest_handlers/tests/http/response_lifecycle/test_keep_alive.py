@@ -8,7 +8,7 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
+from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, MessageWriter
 from tests.asgi_exchange import JSON_HEADERS, Exchange
 from tests.scripted_predictions import (
     BODY,
@@ -71,6 +71,28 @@ async def test_a_heartbeat_comes_only_after_the_interval_of_silence_since_the_la
         (50.0, sse("c")), (65.0, PING),
         (66.0, END),
     ]  # fmt: skip
+
+
+@in_virtual_time
+async def test_heartbeats_go_on_after_one_has_failed_which_the_loop_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[tuple[float, object]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda loop, context: told.append((loop.time(), context["exception"])))
+    failures, drain = [RuntimeError("x")], MessageWriter.drain
+
+    async def drain_after_a_failure(writer: MessageWriter) -> None:
+        if failures:
+            raise failures.pop()
+        await drain(writer)
+
+    monkeypatch.setattr(MessageWriter, "drain", drain_after_a_failure)
+    exchange = await stream(ScriptedPredictions(51.0, Ending()))
+    assert [(time, type(error)) for time, error in told] == [(5.0, RuntimeError)]
+    assert timeline(exchange)[0] == (5.0, b"head")
+    assert [time for time, body in timeline(exchange)[1:-1] if PING in body] == [20.0, 35.0, 50.0]
+    assert timeline(exchange)[-1] == (51.0, END)
 
 
 @in_virtual_time

@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRe
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import CircuitOpen, Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import BreakerRules, SharedBreakers
+from opensearch_ml_stream.plugin.upstream.network_errors import BrokenConnection
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,10 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         try:
             response = await self._call.__aenter__()
         except UpstreamError as error:
-            upstream.failed(key, error.reason)
+            if isinstance(error, BrokenConnection) and error.is_ours:
+                upstream.given_up(key)
+            else:
+                upstream.failed(key, error.reason)
             raise
         except BaseException:
             upstream.given_up(key)
