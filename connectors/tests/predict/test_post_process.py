@@ -192,6 +192,8 @@ def test_a_response_filter_replaces_the_path_of_a_built_in_function_and_says_the
         ("cohere.rerank", {"results": "x"}, "not a List"),
         ("cohere.rerank", {"results": [{"index": 0}]}, "should contain index and relevance_score"),
         ("cohere.rerank", {"results": [{"index": 4, "relevance_score": 1}]}, "does not score every document"),
+        ("cohere.rerank", {"results": [{"index": 0, "relevance_score": 1}] * 2}, "more than once"),
+        ("cohere.rerank", {"results": [{"index": False, "relevance_score": 1}]}, "should contain index"),
         ("bedrock.batch_job_arn", {}, "job arn is missing"),
     ],
 )

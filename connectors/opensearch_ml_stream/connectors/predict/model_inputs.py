@@ -84,7 +84,7 @@ class ModelInputs:
         if self.takes_texts:
             takes.append("a BYTES tensor of texts")
         elif self.ranks:
-            takes.append("BYTES tensors named query, of one text, and documents")
+            takes.append("BYTES tensors named query and documents")
         elif self.prompt is not None or self.chat is not None:
             takes.append("a text in a BYTES tensor")
         if self.chat is not None:

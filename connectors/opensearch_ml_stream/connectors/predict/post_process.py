@@ -236,6 +236,8 @@ def _similarities(value: Any, data_type: str) -> list[Tensor]:
         if name is None or type(item.get("index")) is not int:
             raise ValueError("The rerank result should contain index and relevance_score.")
         scores[item["index"]] = item[name]
+    if len(scores) < len(value):
+        raise ValueError("An index is there more than once.")
     if sorted(scores) != list(range(len(value))):
         raise ValueError("It does not score every document; ask for as many results (top_n) as there are documents")
     return [tensors.similarity(scores[index]) for index in range(len(value))]

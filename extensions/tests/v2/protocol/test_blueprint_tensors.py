@@ -69,6 +69,16 @@ def test_each_text_is_an_input_of_its_own(path: Path, count: int) -> None:
             assert len(bodies) in (1, count)
 
 
+@pytest.mark.parametrize("path", BLUEPRINTS, ids=lambda path: path.stem)
+def test_what_the_metadata_shows_is_a_whole_request(path: Path) -> None:
+    target, inputs = _target(path)
+    shown = metadata_tensors(inputs)["inputs"]
+    for count in (1, 2):
+        tensors = [Tensor(tensor["name"], tensor["datatype"], [count], _TEXTS[:count]) for tensor in shown]
+        strings = [string for body in _bodies(target, read(target, *tensors)) for string in _strings(body)]
+        assert all(any(one in string for string in strings) for one in _TEXTS[:count])
+
+
 def _inner(string: str) -> str:
     """What stands between the marks of a prompt's template, which Bedrock's older models want."""
     for before, after in (("[INST] ", " [/INST]"), ("<|end_header_id|>\n\n", "<|eot_id|>")):

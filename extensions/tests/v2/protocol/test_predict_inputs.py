@@ -272,9 +272,14 @@ def test_a_query_and_documents_go_to_the_function_that_ranks_them() -> None:
     assert read(target, query, text("a", name="documents"), top).inputs == [
         TextSimilarityInput("q", ("a",), {"top_n": JsonText("1")})
     ]
-    assert "ranks its documents once" in refused(target, text("q", "r", name="query"), text("a", name="documents"))
+    assert read(target, text("q", "r", name="query"), text("a", "b", name="documents")).inputs == [
+        TextSimilarityInput("q", ("a", "b"), {}),
+        TextSimilarityInput("r", ("a", "b"), {}),
+    ]
+    long = text("a" * 1_000_000, name="documents")
+    assert "too long, for each of 40 texts" in refused(target, text(*["q"] * 40, name="query"), long)
     assert "no text" in refused(target, query, text(name="documents"))
-    assert "named query, of one text, and documents" in refused(target, text("a"))
+    assert "named query and documents" in refused(target, text("a"))
 
 
 def test_the_tensor_stream_of_tritons_clients_is_left_out() -> None:

@@ -160,15 +160,15 @@ def _check_all_used(left: Sequence[Tensor], model: ModelInputs) -> None:
 
 
 def _of_ranking(parameters: dict[str, str], tensors: Mapping[str, Tensor], model: ModelInputs) -> PredictInputs:
-    """Return the input of a query and the documents to rank, of which the connector's function makes parameters."""
+    """Return the input of each query and the documents to rank, of which the connector's function makes parameters."""
     others = {name: tensor for name, tensor in tensors.items() if name not in (QUERY, DOCUMENTS)}
     columns, left = _fill_named(parameters, others, model, ())
     _check_all_used(left, model)
-    queries, documents = (_not_empty(tensors[name], texts(tensors[name])) for name in (QUERY, DOCUMENTS))
+    queries = _not_empty(tensors[QUERY], texts(tensors[QUERY], MAX_PREDICTIONS))
+    documents = tuple(_not_empty(tensors[DOCUMENTS], texts(tensors[DOCUMENTS])))
     rows = _rows(parameters, {**columns, QUERY: [{QUERY: query} for query in queries]})
-    if len(rows) > 1:
-        raise InvalidRequest(f"A request ranks its documents once; it has {len(rows)} queries, or texts beside one")
-    return PredictInputs([TextSimilarityInput(rows[0].pop(QUERY), tuple(documents), rows[0])])
+    _check_repeated([{DOCUMENTS: "".join(documents)}], len(rows))
+    return PredictInputs([TextSimilarityInput(row.pop(QUERY), documents, row) for row in rows])
 
 
 def _of_texts(tensor: Tensor, parameters: Mapping[str, str], columns: Mapping[str, _Column]) -> Sequence[TextDocsInput]:
