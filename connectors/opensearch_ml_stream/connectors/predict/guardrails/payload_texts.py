@@ -104,11 +104,20 @@ def _joined_parts(payload: str) -> Iterator[str]:
             if isinstance(node, tuple):
                 pending += [pair for pair in node if isinstance(pair[1], list | tuple)]
                 continue
-            for read in (_content_text if name == "content" else _text_of, _text_or_document, _reasoning_of):
-                texts = [text for text in map(read, node) if text is not None]
-                if len(texts) > 1:
-                    yield _well_formed("".join(texts))
+            is_content = name == "content"
+            kinds = (tuple, str) if is_content else tuple
+            parts = [part for part in node if isinstance(part, kinds)]
+            if len(parts) > 1:
+                yield from _joined(parts, is_content=is_content)
             pending += [("", item) for item in node if isinstance(item, list | tuple)]
+
+
+def _joined(parts: Sequence[Any], *, is_content: bool) -> Iterator[str]:
+    """Yield what several of the parts of a message say together: its texts, these with documents, its reasoning."""
+    for read in (_content_text if is_content else _text_of, _text_or_document, _reasoning_of):
+        texts = [text for text in map(read, parts) if text is not None]
+        if len(texts) > 1:
+            yield _well_formed("".join(texts))
 
 
 def _text_of(part: Any) -> str | None:
