@@ -1,5 +1,7 @@
 """What is left of a text before a terminal gets it."""
 
+import shlex
+
 import pytest
 
 from opensearch_ml_stream.plugin.cli.printable_text import one_line, printable, printable_json
@@ -18,6 +20,7 @@ from opensearch_ml_stream.plugin.cli.printable_text import one_line, printable, 
         ("a\r\nb\rc\x08\x7f\x00\x0b\x0c", "a\nbc"),
         ("a\u202eb\u2066c\u200ed\u061c", "abcd"),
         ("\x1b[3\x1b]52;c;eA==\x071m", "[31m"),
+        ("\x1b[0 qa", "a"),
         ("half of a pair: \ud83d", "half of a pair: "),
     ],
 )
@@ -31,3 +34,11 @@ def test_in_json_control_characters_become_escapes_so_that_nothing_is_lost() -> 
 
 def test_in_one_line_breaks_and_tabs_are_a_space() -> None:
     assert one_line("a\r\n\tb\u2028c d") == "a b c d"
+
+
+@pytest.mark.parametrize(
+    "word", ["\x1b['", '\x1b["', "\x1b[", "a\x1b]", "\x1b]'; touch x; '\x07", "\x1b[' ; touch x #"]
+)
+def test_words_that_are_quoted_for_a_shell_stay_quoted(word: str) -> None:
+    shown = printable(shlex.join(("predict", word, "Hello", word, "$(x)")))
+    assert shlex.split(shown)[-1] == "$(x)" and "touch" not in shlex.split(shown)

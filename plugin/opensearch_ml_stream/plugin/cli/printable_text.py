@@ -2,7 +2,8 @@
 
 import re
 
-_SEQUENCE = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+# No quotes are taken for a part of one, though they may be: a shell's quoted words have to stay quoted.
+_SEQUENCE = r"\x1b\[[0-?]*[ !#-&(-/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
 # Also what turns the direction of writing around: code that is shown would not be the code that is copied.
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f\ud800-\udfff]"
 _UNWANTED = re.compile(f"{_SEQUENCE}|{_CONTROL}")
