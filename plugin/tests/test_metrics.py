@@ -229,14 +229,18 @@ def test_what_the_disk_has_no_room_for_is_not_counted_and_said_once(
     assert all(f'mlstream_streams_total{{model_id="{model_id}",outcome="ok"}}' in counted for model_id in MODELS)
 
 
-def test_a_worker_that_begins_on_a_full_disk_shows_its_open_streams_when_there_is_room(
-    worker: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("owner", "name", "number"),
+    [(os, "pwrite", errno.ENOSPC), (os, "open", errno.EMFILE)],
+)
+def test_a_worker_that_begins_without_disk_space_or_descriptors_shows_its_open_streams_when_there_are_some(
+    worker: Any, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int
 ) -> None:
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def refuse(*_: object, **__: object) -> int:
+        raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "pwrite", full)
+        patched.setattr(owner, name, refuse)
         metrics = worker(os.getpid())
         metrics.stream_opened()
         assert samples(metrics) == {}

@@ -236,9 +236,13 @@ class Metrics:
         key = (metric, *labels)
         series: Metric | None = self._labelled.get(key)
         if series is None:
-            if not self._has_room():
+            try:
+                self._reserve()
+                series = metric.labels(*labels)
+            except OSError as error:
+                self._complain(error)
                 return _UNCOUNTED
-            series = self._labelled[key] = metric.labels(*labels)
+            self._labelled[key] = series
         return series
 
     def _change(self, name: str, by: int) -> None:
@@ -249,28 +253,30 @@ class Metrics:
     def _show(self, name: str, value: float) -> None:
         gauge = self._gauges.get(name)
         if gauge is None:
-            if not self._has_room():
-                return
             text, mode = _GAUGES[name]
-            gauge = self._gauges[name] = Gauge(name, text, registry=self._registry, multiprocess_mode=mode)
+            try:
+                self._reserve()
+                gauge = Gauge(name, text, registry=self._registry, multiprocess_mode=mode)
+            except OSError as error:
+                self._complain(error)
+                return
+            self._gauges[name] = gauge
             if self._files is None and name in self._values:
                 gauge.set_function(partial(self._values.__getitem__, name))
                 return
         gauge.set(value)
 
-    def _has_room(self) -> bool:
-        """Whether one more series can be kept."""
-        try:
-            if self._files is not None:
-                self._files.reserve()
-        except OSError as error:
-            self.problem = f"Metrics are not counted as there is no room for them ({error.strerror}); is the disk full?"
-            if not self._has_complained:
-                self._has_complained = True
-                log.warning("%s They are kept in %s", self.problem, os.environ[MULTIPROC_DIR])
-            return False
+    def _reserve(self) -> None:
+        """Make room for one more series. OSError if there is none."""
+        if self._files is not None:
+            self._files.reserve()
         self.problem = None
-        return True
+
+    def _complain(self, error: OSError) -> None:
+        self.problem = f"Metrics are not counted as there is no room for them ({error.strerror}); is the disk full?"
+        if not self._has_complained:
+            self._has_complained = True
+            log.warning("%s They are kept in %s", self.problem, os.environ.get(MULTIPROC_DIR))
 
     def _count_error(self, model_id: str, error: Exception | None) -> None:
         self.count_refusal(model_id, error)

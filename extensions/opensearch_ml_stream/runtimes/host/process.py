@@ -161,11 +161,11 @@ class _Process:
 
         async def tell() -> float:
             nonlocal told, left_out
-            left_out = self._write_metrics(metrics, left_out)
             figures = self._figures.copied()
             if figures != told:
                 told = figures
                 self._keeper.tell("figures", **figures)
+            left_out = self._write_metrics(metrics, left_out)
             return float(self._start.get("figures_seconds", FIGURES_SECONDS))
 
         return tell
@@ -174,6 +174,8 @@ class _Process:
         """Write what the model has counted; the log says which of its metrics are left out, and why none is there."""
         try:
             now = metrics.write()
+        except OSError:  # of the disk, and not of the model's
+            raise
         except Exception as error:  # noqa: BLE001 - a model registers what it likes
             self._log.raised("a metric", error)
             return left_out

@@ -117,6 +117,26 @@ async def test_folders_are_watched_though_a_look_has_failed(broken: BrokenTask, 
         await until(lambda: state(tmp_path, "second") == "READY")
 
 
+@pytest.mark.parametrize(("owner", "name"), [(os, "scandir"), (Path, "read_text")])
+async def test_no_model_is_given_up_while_its_folder_cannot_be_looked_at(
+    broken: BrokenTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
+) -> None:
+    """A keeper without descriptors sees no files, and none of them has gone."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    async with kept(tmp_path, broken.background) as keeper:
+        await until(lambda: state(tmp_path) == "READY")
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, refuse)
+            await until(lambda: broken.background.failures.counts()["models folder"] > 3)
+        assert state(tmp_path) == "READY"
+        add(tmp_path, "second")
+        await until(lambda: state(tmp_path, "second") == "READY")
+        await keeper.obey("load", "first")
+
+
 async def test_a_new_folder_is_loaded_though_following_it_has_failed(broken: BrokenTask, tmp_path: Path) -> None:
     broken.breaks(Keeper, "_follow")
     async with kept(tmp_path, broken.background):

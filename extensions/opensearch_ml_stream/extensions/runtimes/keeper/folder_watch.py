@@ -4,7 +4,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import SETTINGS_FILE, ModelFolder, read_model_folders
+from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import (
+    SETTINGS_FILE,
+    ModelFolder,
+    read_model_folders,
+    walk,
+)
 
 POLL_SECONDS = 1.0
 _PASSED_OVER = (".pyc", ".log", ".tmp", ".lock")  # what a model may write beside its files while it runs
@@ -13,7 +18,8 @@ _PASSED_OVER = (".pyc", ".log", ".tmp", ".lock")  # what a model may write besid
 def look(directory: Path) -> dict[str, ModelFolder]:
     """Return the models of a folder, with their `files`; to be called in a thread.
 
-    The settings are read after the files were looked at, so that a change meanwhile is seen the next time.
+    The settings are read after the files were looked at, so that a change meanwhile is seen the next time. OSError if
+    the folder cannot be looked at now.
     """
     files = {model.folder: _files(model.folder) for model in read_model_folders(directory).values()}
     models = read_model_folders(directory)
@@ -23,7 +29,7 @@ def look(directory: Path) -> dict[str, ModelFolder]:
 def _files(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """Hidden files and folders, Python environments, and models in a folder below it are not the model's files."""
     found: list[tuple[str, int, int]] = []
-    for path, folders, files in os.walk(folder, followlinks=True):
+    for path, folders, files in walk(folder):
         if path != str(folder) and (SETTINGS_FILE in files or "pyvenv.cfg" in files or "conda-meta" in folders):
             folders.clear()
             continue

@@ -1,5 +1,6 @@
 """Folders of models: each has a `model-settings.json`, as MLServer and Seldon write it."""
 
+import errno
 import json
 import os
 import re
@@ -28,6 +29,7 @@ _TEXTS = frozenset({
 })  # fmt: skip
 _NUMBERED = re.compile(r"v?([0-9]{1,9})")
 MAX_PROCESSES = 256
+_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def read_model_folders(directory: Path, environment: Mapping[str, str] = os.envi
 
 def model_folders(directory: Path) -> Iterator[Path]:
     """Yield the folders with a `model-settings.json`, the given one and those below it, sorted, and no hidden ones."""
-    for path, folders, files in os.walk(directory.resolve(), followlinks=True):
+    for path, folders, files in walk(directory.resolve()):
         if any(mark in folders or mark in files for mark in _ENVIRONMENT_MARKS):
             folders.clear()
             continue
@@ -127,11 +129,23 @@ def model_folders(directory: Path) -> Iterator[Path]:
             yield Path(path)
 
 
+def walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Walk through a folder as `os.walk` does, links too. OSError if it cannot be looked at now, and none has gone."""
+    return os.walk(folder, onerror=_raise_shortage, followlinks=True)
+
+
+def _raise_shortage(error: OSError) -> None:
+    """Raise an error that says nothing of the files, such as that no descriptor is left."""
+    if error.errno in _SHORTAGES:
+        raise error
+
+
 def _read(folder: Path, environment: Mapping[str, str]) -> ModelFolder:
     file = folder / SETTINGS_FILE
     try:
         settings = json.loads(file.read_text("utf-8"))
     except OSError as error:
+        _raise_shortage(error)
         return ModelFolder(folder, problem=f"{file} cannot be read: {error.strerror}")
     except UnicodeDecodeError:
         return ModelFolder(folder, problem=f"{file} is not UTF-8; save it as UTF-8")
