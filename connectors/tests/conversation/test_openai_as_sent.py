@@ -19,7 +19,6 @@ from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.conversation.sent_streams import decoder_as_sent
 from tests.providers.recorded_streams import ALL_STREAMS, STREAMS, Recorded, join_chunks, outcome_fields, play
 from tests.providers.recordings.recording_files import RECORDINGS, Recording
-from tests.providers.stream_bodies import sse
 
 CHAT = "openai/v1/chat/completions"
 _ENVELOPE = ("id", "object", "created", "model", "system_fingerprint")
@@ -176,29 +175,6 @@ def test_an_event_that_says_more_than_text_is_given_as_it_was_sent(event: bytes)
     assert chunk.event == sent_chunk(event).event
 
 
-def choices(*members: dict[str, Any]) -> dict[str, Any]:
-    return {"choices": [{"index": index, **choice} for index, choice in enumerate(members)]}
-
-
-CALL = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]}
-FUNCTION_CALL = {"function_call": {"name": "f", "arguments": "{}"}}
-
-
-@pytest.mark.parametrize(
-    ("called", "said", "told"),
-    [(CALL, "stop", "tool_calls"), (FUNCTION_CALL, "stop", "function_call"), (CALL, "length", "length"),
-     (CALL, "tool_calls", "tool_calls"), ({"content": "a"}, "stop", "stop"), ({"tool_calls": []}, "stop", "stop")],
-)  # fmt: skip
-def test_a_choice_with_calls_does_not_end_as_a_finished_one(called: dict[str, Any], said: str, told: str) -> None:
-    text, done = {"delta": {"content": "b"}}, {"delta": {}, "finish_reason": "stop"}
-    apart = [choices({"delta": called}, text), choices({"delta": {}, "finish_reason": said}, done)]
-    at_once = [choices({"delta": called, "finish_reason": said}, done)]
-    for events in (apart, at_once):
-        payloads = [chunk.event and chunk.event.payload for chunk in play(decoder_as_sent(CHAT), [sse(*events)])[0]]
-        last = {**events[-1]["choices"][0], "finish_reason": told}
-        assert payloads == [*events[:-1], {"choices": [last, {"index": 1, **done}]}]
-
-
 @pytest.mark.parametrize(
     "event",
     [
@@ -242,6 +218,15 @@ def test_a_member_that_stays_as_it_was_is_not_repeated() -> None:
     assert [bool(chunk.event) for chunk in decoder.feed(delta("a", outside=tier))] == [True]  # type: ignore[union-attr]
     assert decoder.feed(delta("b", outside=tier)) == [Chunk("b")]
     assert [bool(chunk.event) for chunk in decoder.feed(delta("c", outside=other))] == [True]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("left_out", [delta("b"), delta("b", outside=',"tier":1').replace(b'"logprobs":null,', b"")])
+def test_a_text_that_says_all_that_the_last_one_given_says_is_left_out(left_out: bytes) -> None:
+    first = delta("a", outside=',"tier":1,"once":true')
+    decoder = decoder_as_sent(CHAT)
+    events = [first, left_out, left_out, left_out, first, left_out]
+    chunks = [chunk for event in events for chunk in to_chunk_list(decoder.feed(event))]
+    assert [bool(chunk.event) for chunk in chunks] == [True, True, False, False, True, False]
 
 
 def test_all_events_up_to_the_first_with_a_text_are_given() -> None:

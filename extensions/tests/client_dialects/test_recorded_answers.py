@@ -79,6 +79,12 @@ CUT = {"anthropic/second_message_start", "anthropic/tool_input_cut_by_length"}
 # A block that the provider leaves open is ended here, and the SDK does not find one whose number is not the next.
 BEGINS_WITH_THE_SECOND_BLOCK = "anthropic/stop_without_a_reason"
 
+# Streams of OpenAI's API that are not as the API says, or end by a word that it does not have.
+NOT_WELL_FORMED = {
+    "azure-openai-chat", "databricks-chat", "deepseek-chat", "huggingface/chat_tool_without_reason", "mistral-chat",
+    "mistral/thinking", "moonshot/calls_without_index", "together-chat",
+}  # fmt: skip
+
 _EVENTS: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 _ALL: tuple[Stream, ...] = (*ALL_STREAMS, *RECORDINGS)
 
@@ -186,6 +192,10 @@ def test_a_stream_of_the_clients_own_dialect_is_read_as_if_it_came_from_the_prov
     body, outcome = replayed(client, decoder_as_sent(stream.preset), stream.data, _PIECE)
     if not isinstance(outcome, Ending):
         assert is_failure(client, body)
+        return
+    if stream.name in NOT_WELL_FORMED:
+        chunks, _ = play(stream.decoder(), [stream.data])
+        check(client, stream, client.read(body), chunks, outcome)
         return
     try:
         straight = client.read(stream.data)

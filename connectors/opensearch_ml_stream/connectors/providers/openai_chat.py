@@ -52,7 +52,7 @@ class OpenAIChat:
                 self._finish = native_finish_reason(choice["finish_reason"]) or self._finish
                 usage = usage or choice.get("usage")  # Moonshot's
         groq = event_fields.mapping(payload["x_groq"]) if "x_groq" in payload else _NOTHING
-        if usage := usage or groq.get("usage"):
+        if isinstance(usage := usage or groq.get("usage"), dict) and usage:
             self._usage = _read_usage(usage)
         if not self._model and isinstance(model := payload.get("model"), str):
             self._model = model
@@ -78,7 +78,7 @@ class OpenAIChat:
             if content:
                 chunks.append(Chunk(content))
             return
-        reasoning = event_fields.text(delta.get("reasoning_content") or delta.get("reasoning"))
+        reasoning = event_fields.text(delta.get("reasoning_content") or delta.get("reasoning") or "")
         if isinstance(content, list):
             content, thinking = _typed_parts(event_fields.elements(content))
             reasoning += thinking
@@ -94,12 +94,12 @@ class OpenAIChat:
     def _read_tool_calls(self, calls: Any) -> tuple[ToolCall, ...]:
         if self._tool_calls is None:
             self._tool_calls = ToolCalls()
-        return self._tool_calls.read_all(event_fields.elements(calls))
+        return self._tool_calls.read_all([calls] if isinstance(calls, dict) else event_fields.elements(calls))
 
 
 def _choice_0(choices: list[dict[str, Any]]) -> dict[str, Any]:
     """Return choice 0 of several, an empty one if the event holds only others (`n` > 1)."""
-    return next((other for other in choices if not other.get("index")), {})
+    return next((other for other in choices if not other.get("index") or other["index"] == "0"), {})
 
 
 def _typed_parts(parts: list[Any]) -> tuple[str, str]:

@@ -9,10 +9,12 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 class ToolCalls:
     """The tool calls of one stream. Some servers leave `index` out, others send 0 for every call."""
 
-    __slots__ = ("_highest", "_ids", "_last", "_moved")
+    __slots__ = ("_highest", "_ids", "_last", "_moved", "_names", "_with_arguments")
 
     def __init__(self) -> None:
         self._ids: dict[int, str | None] = {}  # the id of each call, by our index
+        self._names: dict[int, str] = {}
+        self._with_arguments: set[int] = set()
         self._highest = 0  # the highest of our indexes
         self._moved: dict[int, int] = {}  # the server's index -> ours, where a later call has the index of another
         self._last = 0  # our index of the last fragment
@@ -29,20 +31,41 @@ class ToolCalls:
     def _read(self, call: dict[str, Any], place: int | None) -> ToolCall:
         function = call.get("function") or {}
         id, name = event_fields.name(call.get("id")), event_fields.name(function.get("name"))
-        index = self._index(call.get("index", place), id, starts=name is not None)
-        return ToolCall(index, id, name, event_fields.arguments(function.get("arguments")))
+        own = _number(call.get("index"))
+        index = self._index(place if own is None else own, id, name)
+        arguments = event_fields.arguments(function.get("arguments"))
+        if arguments:
+            self._with_arguments.add(index)
+        return ToolCall(index, id, name, arguments)
 
-    def _index(self, server_index: object, id: str | None, *, starts: bool) -> int:
-        known_index = server_index if isinstance(server_index, int) else None
-        index = self._last if known_index is None else self._moved.get(known_index, known_index)
-        if starts and id is not None and self._ids.get(index) not in (None, id):
+    def _index(self, server_index: int | None, id: str | None, name: str | None) -> int:
+        index = self._last if server_index is None else self._moved.get(server_index, server_index)
+        if name is not None and self._is_another(index, id, name):
             index = self._highest + 1
-            if known_index is not None:
-                self._moved[known_index] = index
+            if server_index is not None:
+                self._moved[server_index] = index
         if index not in self._ids and len(self._ids) >= event_fields.MAX_TOOL_CALLS:
             raise ValueError("too many tool calls")
         if id is not None or index not in self._ids:
             self._ids[index] = id
             self._highest = max(self._highest, index)
+        if name is not None:
+            self._names.setdefault(index, name)
         self._last = index
         return index
+
+    def _is_another(self, index: int, id: str | None, name: str) -> bool:
+        """Return whether a fragment with a name begins another call than the one that has its index."""
+        own = self._ids.get(index)
+        if id is not None and own is not None:
+            return id != own
+        return index in self._with_arguments and name != self._names.get(index, name)
+
+
+def _number(index: object) -> int | None:
+    """Return the server's index, which some write as text or with a point, None for anything else."""
+    if isinstance(index, str) and len(index) < 10 and index.isascii() and index.isdecimal():
+        return int(index)
+    if isinstance(index, float) and index.is_integer():
+        return int(index)
+    return index if isinstance(index, int) else None

@@ -31,9 +31,10 @@ def deltas(data: bytes) -> list[Any]:
     return [event["choices"][0]["delta"] for event in events(data)]
 
 
-def sent(**members: Any) -> Chunk:
+def sent(text: str = "", calls: tuple[ToolCall, ...] = (), **members: Any) -> Chunk:
     """Return a chunk of an event as its provider sent it."""
-    return Chunk(event=Event.of({"id": "p1", "object": "chat.completion.chunk", "model": "gpt", **members}))
+    of_response = {"id": "p1", "object": "chat.completion.chunk", "created": 7, "model": "gpt"}
+    return Chunk(text, tool_calls=calls, event=Event.of({**of_response, **members}))
 
 
 def as_it_is(chunk: Chunk) -> bytes:
@@ -156,40 +157,68 @@ def test_usage_comes_in_an_event_of_its_own_where_it_is_asked_for() -> None:
     }
 
 
-def test_events_as_sent_go_on_as_they_are_with_texts_in_their_envelope() -> None:
+CALL = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}, "x": 1}
+
+
+def test_events_as_sent_go_on_as_they_are() -> None:
     wire = ChatEvents(ENVELOPE)
-    first = sent(created=7, system_fingerprint="fp", obfuscation="xx", choices=delta(ROLE))
+    first = sent(system_fingerprint="fp", obfuscation="xx", choices=delta(ROLE))
     assert wire.chunks([first]) == as_it_is(first)
-    text = events(wire.chunks(TextRun(b"a")))[0]
-    assert text == {
-        "id": "p1",
-        "object": "chat.completion.chunk",
-        "created": 7,
-        "model": "gpt",
-        "system_fingerprint": "fp",
-        "choices": delta({"content": "a"}),
-    }
-    call = sent(choices=delta({"tool_calls": [{"index": 0, "x": 1}]}))
+    call = sent(calls=(ToolCall(0, "c", "f", "{}"),), choices=delta({"tool_calls": [CALL]}))
     finish = sent(choices=delta({}, "tool_calls"), x=1)
     assert wire.last([call, finish], Ending("tool_calls", "tool_calls"), {}) == (
         as_it_is(call) + as_it_is(finish) + b"data: [DONE]\n\n"
     )
 
 
+def test_a_text_without_its_event_says_what_the_last_one_with_it_says() -> None:
+    wire = ChatEvents(ENVELOPE)
+    beside: dict[str, Any] = {"system_fingerprint": "fp", "usage": None, "provider": "X", "tier": "é"}
+    choice = {"index": 0, "delta": {"content": "é", "refusal": None}, "logprobs": None, "finish_reason": None}
+    wire.chunks([sent(choices=delta(ROLE)), sent("once", once=1, choices=delta({"content": "once"}))])
+    wire.chunks([sent("é", **beside, obfuscation="xx", choices=[choice])])
+    said = events(wire.chunks([Chunk("ü"), sent(choices=delta({"x": 1})), Chunk("a")]) + wire.chunks(TextRun(b"b")))
+    texts = {"id": "p1", "object": "chat.completion.chunk", "created": 7, "model": "gpt", **beside}
+    for event, text in zip((said[0], said[2], said[3]), "üab", strict=True):
+        assert event == {**texts, "choices": [{**choice, "delta": {"content": text, "refusal": None}}]}
+
+
+def test_a_text_says_no_role_again() -> None:
+    wire = ChatEvents(ENVELOPE)
+    wire.chunks([sent("a", choices=delta({"role": "assistant", "content": "a"}))])
+    assert deltas(wire.chunks([Chunk("b")])) == [{"content": "b"}]
+
+
 def test_an_event_before_the_first_choice_gives_no_envelope() -> None:
     wire = ChatEvents(ENVELOPE)
-    filtered = Chunk(event=Event.of({"id": "", "model": "", "choices": [], "prompt_filter_results": []}))
-    assert wire.chunks([filtered]) == as_it_is(filtered)
+    filtered: dict[str, Any] = {
+        "id": "",
+        "object": "",
+        "created": 0,
+        "model": "",
+        "choices": [],
+        "prompt_filter_results": [],
+    }
+    assert wire.chunks([sent(**filtered)]) == as_it_is(sent(**filtered))
     wire.chunks([sent(choices=delta(ROLE))])
     assert events(wire.chunks([Chunk("a")]))[0]["id"] == "p1"
 
 
 def test_the_provider_s_usage_is_not_said_twice() -> None:
     wire = ChatEvents(ENVELOPE, wants_usage=True)
-    wire.chunks([sent(choices=delta({}, "stop"))])
+    wire.chunks([sent(choices=delta(ROLE, "stop"))])
     usage = sent(choices=[], usage={"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3})
     assert wire.chunks([usage]) == as_it_is(usage)
     assert wire.ending(Ending("stop", "stop", Usage(1, 2)), {}) == b"data: [DONE]\n\n"
+
+
+def test_usage_that_is_not_well_formed_is_said_at_the_end() -> None:
+    wire = ChatEvents(ENVELOPE, wants_usage=True)
+    counts = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    wire.chunks([sent(choices=delta(ROLE, "stop"), usage=counts)])
+    assert events(wire.chunks([sent(choices=[], usage={**counts, "total_tokens": "3"})]))[0]["usage"] is None
+    usage, _ = events(wire.ending(Ending("stop", "stop", Usage(1, 2)), {}))
+    assert (usage["id"], usage["usage"]) == ("p1", counts)
 
 
 def test_what_the_provider_left_out_of_the_end_is_made_up() -> None:
@@ -201,7 +230,9 @@ def test_what_the_provider_left_out_of_the_end_is_made_up() -> None:
 
 def test_an_event_of_several_lines_is_one_line() -> None:
     wire = ChatEvents(ENVELOPE)
-    assert wire.chunks([Chunk(event=Event("", b'{"choices":\n[]}'))]) == b'data: {"choices":[]}\n\n'
+    event = as_it_is(sent(choices=[]))
+    lines = Event("", event[6:-2].replace(b",", b",\n"))
+    assert wire.chunks([Chunk(event=lines)]) == event
 
 
 def test_what_openai_has_no_place_for_is_a_comment_before_done() -> None:

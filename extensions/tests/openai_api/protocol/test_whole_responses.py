@@ -1,14 +1,10 @@
 """Whole responses in OpenAI's form."""
 
 import json
-from typing import Any
-
-import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
 from opensearch_ml_stream.extensions.openai_api.protocol.whole_responses import (
-    as_sent,
     chat_response,
     completions_response,
 )
@@ -65,31 +61,7 @@ def test_a_client_of_functions_gets_a_function_call() -> None:
     assert choice["finish_reason"] == "function_call"
 
 
-def test_the_provider_s_own_response_is_passed_on_with_what_there_is_to_say_beside_it() -> None:
-    response = {"id": "p1", "choices": [], "x": 1}
-    assert json.loads(as_sent(response, Ending(), {})) == response
-    said = json.loads(as_sent(response, Ending(), {"model_id": "m2", "warnings": ["w"]}))
-    assert said == {**response, "opensearch_ml_stream": {"model_id": "m2", "warnings": ["w"]}}
-
-
 def test_completions_have_their_text_in_the_choice() -> None:
     body = json.loads(completions_response(ENVELOPE, Chunk("a"), Ending(), {}))
     assert body["object"] == "text_completion"
     assert body["choices"] == [{"text": "a", "index": 0, "logprobs": None, "finish_reason": "stop"}]
-
-
-@pytest.mark.parametrize(
-    ("message", "said", "told"),
-    [
-        ({"tool_calls": [{"id": "c"}]}, "stop", "tool_calls"),
-        ({"tool_calls": [{"id": "c"}]}, "length", "length"),
-        ({"function_call": {"name": "f"}}, "stop", "function_call"),
-        ({"tool_calls": [], "function_call": None}, "stop", "stop"),
-        ({"tool_calls": [{"id": "c"}]}, None, None),
-    ],
-)
-def test_a_choice_with_calls_does_not_end_as_a_finished_one(message: Any, said: str, told: str) -> None:
-    plain = {"index": 1, "message": {"content": "a"}, "finish_reason": "stop"}
-    choice = {"index": 0, "message": message, "finish_reason": said}
-    body = json.loads(as_sent({"choices": [choice, plain]}, Ending(), {}))
-    assert body == {"choices": [{**choice, "finish_reason": told}, plain]}

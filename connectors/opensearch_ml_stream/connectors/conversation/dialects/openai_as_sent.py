@@ -1,27 +1,27 @@
 """What OpenAI's events say beside text, as they were sent: for clients of the same dialect.
 
-A client of the dialect gets each event as it came, but for those that are text alone: of these the text is enough, so
-that they can take the fast path (`decoding.fast_path`). They differ in nothing else that it could miss from the first
-event with a text of choice 0, which is always as it was sent, as those before it are; what it takes to write them again
-(id, model, ...) is in that one.
+A client of the dialect gets each event, but for those that are text alone: of these the text is enough, so that they
+can take the fast path (`decoding.fast_path`). All that such an event says beside its text is what the event says that
+it is modelled on: the last one with a text that was given before the first that was not.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk
-from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome
-from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls, finish_reason
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 
-# The members that say of which response an event is, not what is in it. Some servers write them anew in each event, and
-# some a padding, for the way from there to here.
-_ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint", "obfuscation", "p"})
-_NOT_SAID = _ENVELOPE | {"choices"}
+PADDINGS = frozenset({"obfuscation", "p"})
+"""Members that hide from readers of the way between provider and server how long a text is."""
+
+# The members that say of which response an event is, not what is in it. Some servers write them anew in each event.
+_ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint"})
+_NOT_SAID = _ENVELOPE | PADDINGS | {"choices"}
 _ABSENT: tuple[Any, ...] = (None, "", [], {})
-_CALLS = ("function_call", "tool_calls")  # members that hold calls, and the finish reasons for these
+_OF_TEXT = ("role", "content")
+_KNOWN_ROLES = (None, "", "assistant")
 
 
 def choose_all(event: Event, chunks: Sequence[Chunk], outcome: Outcome | Finishing | None) -> Event | None:
@@ -32,90 +32,64 @@ def choose_all(event: Event, chunks: Sequence[Chunk], outcome: Outcome | Finishi
 class ChooseChoices:
     """Chooses the events of chat or text completions, but those that are text of choice 0 alone.
 
-    Whether an event is text alone depends on the first event with such a text only, so that all events of one frame
-    are, or none: the fast path relies on it.
+    Which event those are modelled on changes no more once there was one of them, so that all events of one frame are
+    text alone, or none: the fast path relies on it.
     """
 
-    __slots__ = ("_called", "_choice", "_first", "_text", "_wants_usage")
+    __slots__ = ("_has_left_out", "_member", "_model", "_wants_usage")
 
     def __init__(self, wants_usage: bool = True, *, text: str = "delta") -> None:
         self._wants_usage = wants_usage
-        self._text = text  # the member of a choice that holds its text
-        self._first: dict[str, Any] = {}  # the first event with a text of choice 0, and that choice
-        self._choice: dict[str, Any] = {}
-        self._called: dict[int, str] = {}  # the finish reasons for the calls of choices, by their index
+        self._member = text  # of a choice, which holds its text
+        self._model: dict[str, Any] | None = None
+        self._has_left_out = False
 
     def __call__(self, event: Event, chunks: Sequence[Chunk], outcome: Outcome | Finishing | None) -> Event | None:
         """Choose an event; see `ChooseEvent`."""
         if outcome is not None and outcome is not FINISHING:  # the terminator, or an error
             return None
         payload = event.payload
-        choices = payload.get("choices") or []
-        if len(choices) > 1 and not all(isinstance(choice, dict) for choice in choices):
-            raise ValueError("a choice that is no object")
-        if not choices and not self._wants_usage and payload.get("usage"):
-            return None
-        if self._first:
-            if (chunks or outcome is None) and self._is_text(payload, choices):
+        choices = payload.get("choices")
+        if not choices:
+            if not self._wants_usage and payload.get("usage"):
                 return None
-        elif chunks and chunks[0].text and not choices[0].get("index"):
-            self._first, self._choice = payload, choices[0]
-        return self._ended_by_calls(event, payload, choices)
+        elif len(choices) > 1 and not all(isinstance(choice, dict) for choice in choices):
+            raise ValueError("a choice that is no object")
+        if self._model is not None and (chunks or outcome is None) and self._is_text(payload, self._model):
+            self._has_left_out = self._has_left_out or bool(chunks)
+            return None
+        if chunks and chunks[0].text and not self._has_left_out:
+            self._model = payload
+        return event
 
-    def _ended_by_calls(self, event: Event, payload: dict[str, Any], choices: list[dict[str, Any]]) -> Event:
-        """Return an event in which choices with calls do not end as finished ones."""
-        for choice in choices:
-            calls = reason_of_calls(choice.get("delta"))
-            if calls is not None and len(self._called) < event_fields.MAX_ELEMENTS:
-                self._called[_index(choice)] = calls
-        if not self._called:
-            return event
-        ended = [end_with_calls(choice, self._called.get(_index(choice))) for choice in choices]
-        return event if ended == choices else Event.of({**payload, "choices": ended}, event.name)
-
-    def _is_text(self, payload: dict[str, Any], choices: list[dict[str, Any]]) -> bool:
-        """Return whether an event says nothing, or nothing but a piece of text that choice 0 goes on with."""
-        if len(choices) > 1 or (choices and not self._is_text_choice(choices[0])):
+    def _is_text(self, payload: dict[str, Any], model: dict[str, Any]) -> bool:
+        """Return whether an event says what the model says with another text; or no more than that, and no text."""
+        text, model_text = self._text_alone(payload), self._text_alone(model)
+        if text is None or not model_text:
             return False
-        first = self._first
-        for name in payload.keys() - _NOT_SAID:
-            value = payload[name]
-            if value is not None and (name not in first or value != first[name]):
-                return False
-        return True
+        said, model_said = self._said(payload), self._said(model)
+        if text:
+            return said == model_said
+        return all(name in model_said and value == model_said[name] for name, value in said.items())
 
-    def _is_text_choice(self, choice: dict[str, Any]) -> bool:
-        first = self._choice
-        for name, value in choice.items():
-            if name == self._text or (not value and (value is None or name == "index")):
-                continue
-            if name in ("index", "finish_reason") or name not in first or value != first[name]:
-                return False
-        text = choice.get(self._text)
-        if not isinstance(text, dict):
-            return text is None or isinstance(text, str)
-        for name, value in text.items():
-            if (name == "content" and isinstance(value, str)) or value in _ABSENT:
-                continue
-            if name != "role" or value != (first.get(self._text) or {}).get("role"):
-                return False
-        return True
+    def _text_alone(self, payload: dict[str, Any]) -> str | None:
+        """Return the text that is all that is said in the choices of an event, None where that is not all."""
+        choices: Sequence[dict[str, Any]] = payload.get("choices") or ({},)
+        choice = choices[0]
+        if len(choices) > 1 or choice.get("index") or choice.get("finish_reason"):
+            return None
+        text = choice.get(self._member)
+        if isinstance(text, dict):
+            if any(name not in _OF_TEXT and value not in _ABSENT for name, value in text.items()):
+                return None
+            text = text.get("content") if text.get("role") in _KNOWN_ROLES else 0
+        return text or "" if text is None or isinstance(text, str) else None
 
-
-def reason_of_calls(message: Any) -> str | None:
-    """Return the finish reason for the calls in a message or a delta, None if it has none."""
-    holder = event_fields.mapping(message)
-    return next((member for member in _CALLS if holder.get(member)), None)
-
-
-def end_with_calls(choice: dict[str, Any], calls: str | None) -> dict[str, Any]:
-    """Return a choice, with the finish reason for its calls if it has some and its provider says that it is done."""
-    word = event_fields.name(choice.get("finish_reason"))
-    if calls is None or word is None:
-        return choice
-    reason = finish_reason(word)
-    return choice if after_calls(reason) == reason else {**choice, "finish_reason": calls}
-
-
-def _index(choice: dict[str, Any]) -> int:
-    return event_fields.count(choice.get("index")) or 0
+    def _said(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Return what an event says beside its text."""
+        choices: Sequence[dict[str, Any]] = payload.get("choices") or ({},)
+        said = {name: value for name, value in payload.items() if value is not None and name not in _NOT_SAID}
+        for name, value in choices[0].items():
+            if value is not None and name not in ("index", self._member):
+                said[f"choice.{name}"] = value
+        return said

@@ -14,6 +14,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.completions_events impo
 from opensearch_ml_stream.extensions.openai_api.protocol.completions_request import read_completions_request
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
 from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
+from opensearch_ml_stream.extensions.openai_api.protocol.sent_chunks import SentChatChunks, SentTextChunks
 from opensearch_ml_stream.extensions.openai_api.protocol.whole_responses import (
     as_sent,
     chat_response,
@@ -46,7 +47,7 @@ class ChatAsked(_Asked):
     def whole(self, answer: WholeAnswer) -> bytes:
         """Return the response in one piece."""
         if answer.is_as_sent:
-            return as_sent(answer.response, answer.ending, answer.extra)
+            return as_sent(answer, SentChatChunks(self.envelope))
         chunk, ending = answer.chunk, answer.ending
         return chat_response(self.envelope, chunk, ending, answer.extra, calls_function=self._calls_function)
 
@@ -67,7 +68,7 @@ class CompletionsAsked(_Asked):
     def whole(self, answer: WholeAnswer) -> bytes:
         """Return the response in one piece."""
         if answer.is_as_sent:
-            return as_sent(answer.response, answer.ending, answer.extra)
+            return as_sent(answer, SentTextChunks(self.envelope))
         return completions_response(self.envelope, answer.chunk, answer.ending, answer.extra)
 
 

@@ -3,11 +3,13 @@
 https://platform.openai.com/docs/api-reference/chat-streaming
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from opensearch_ml_stream.connectors.chunks import Chunk, ToolCall
 from opensearch_ml_stream.extensions.openai_api.protocol.chat_messages import REASONING, SIGNATURE
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
+from opensearch_ml_stream.extensions.openai_api.protocol.sent_chunks import SentChatChunks
 from opensearch_ml_stream.extensions.openai_api.protocol.stream_events import StreamEvents
 
 
@@ -21,6 +23,7 @@ class ChatEvents(StreamEvents):
     """
 
     _object: ClassVar[str] = "chat.completion.chunk"
+    _sent_chunks = SentChatChunks
 
     def __init__(self, envelope: Envelope, *, wants_usage: bool = False, calls_function: bool = False) -> None:
         self._calls_function = calls_function
@@ -45,6 +48,10 @@ class ChatEvents(StreamEvents):
 
     def _choice(self, text: Any) -> dict[str, Any]:
         return _choice({"content": text})
+
+    def _text_in(self, choice: Mapping[str, Any], text: Any) -> dict[str, Any]:
+        delta = {name: value for name, value in choice["delta"].items() if name != "role"}
+        return {"delta": {**delta, "content": text}}
 
     def _own_choice(self, chunk: Chunk) -> dict[str, Any]:
         delta: dict[str, Any] = {}

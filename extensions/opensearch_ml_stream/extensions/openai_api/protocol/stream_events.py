@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, begins_as_sent
+from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import PADDINGS
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.wire_format import ChunkFormat
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import (
     OWN_MEMBER,
@@ -17,6 +19,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.envelope import (
     with_refusal,
 )
 from opensearch_ml_stream.extensions.openai_api.protocol.errors import error_body
+from opensearch_ml_stream.extensions.openai_api.protocol.sent_chunks import SentChunks
 
 DONE = b"data: [DONE]\n\n"
 _NOTHING = b":\n\n"  # a comment: where what came is not for the client
@@ -26,21 +29,24 @@ _OF_PROVIDER = ("id", "object", "created", "model", "system_fingerprint", "servi
 class StreamEvents(ChunkFormat):
     """The format of one stream.
 
-    Events that came as the provider sent them, in the client's dialect, go on as they are; the texts between are
-    written in the envelope of the first of them, all else in ours. With `wants_usage` the counts come in an event of
-    their own before the end, and not at all without.
+    Events that came as the provider sent them, in the client's dialect, go on as they are, or mended (`SentChunks`). A
+    text that came without its event is written as the last text before it that came with one; all else in the envelope
+    of the first event, or in ours. With `wants_usage` the counts come in an event of their own before the end, and not
+    at all without.
     """
 
     content_type = "text/event-stream"
     _heartbeat = b": ping\n\n"
     _object: ClassVar[str]
+    _sent_chunks: ClassVar[type[SentChunks]]
 
     def __init__(self, envelope: Envelope, *, wants_usage: bool = False) -> None:
         self._made = envelope
         self._head: dict[str, Any] = {}  # what the events begin with that are made here, empty before the first
-        self._first_sent: dict[str, Any] | None = None  # of the provider's events, as they were sent, with a choice
+        self._sent: SentChunks | None = None  # once there is an event of the provider's
+        self._model_text: Event | None = None  # the one that texts without events are written as
         self._wants_usage = wants_usage
-        self._has_begun = self._has_usage = self._has_refused = False
+        self._has_begun = self._has_text = self._has_usage = self._has_refused = False
         self._beginning = b""  # once it is ready
         super().__init__(b"", b"")
 
@@ -65,7 +71,7 @@ class StreamEvents(ChunkFormat):
             ending = with_refusal(ending)
         events = [] if self._has_begun else [self._beginning or self._begin()]
         events += self._kept()
-        if self._first_sent is None or ending.native_finish_reason is None:
+        if self._sent is None or not self._sent.has_ended:
             events.append(self._event([self._finish(ending.finish_reason)]))
         if self._wants_usage and not self._has_usage and ending.usage is not None:
             events.append(self._event([], {"usage": usage_object(ending.usage)}))
@@ -80,6 +86,10 @@ class StreamEvents(ChunkFormat):
     @abstractmethod
     def _choice(self, text: Any) -> dict[str, Any]:
         """Return the choice of a text."""
+
+    @abstractmethod
+    def _text_in(self, choice: Mapping[str, Any], text: Any) -> dict[str, Any]:
+        """Return the member of a choice of the provider's that holds its text, with another text."""
 
     @abstractmethod
     def _own_choice(self, chunk: Chunk) -> dict[str, Any]:
@@ -98,28 +108,36 @@ class StreamEvents(ChunkFormat):
         return b""
 
     def _chunk(self, chunk: Chunk) -> bytes:
-        event = chunk.event
-        if event is None:
+        sent = chunk.event
+        if sent is None:
             if not self._text_prefix:
                 self._frame_texts()
             return super()._chunk(chunk)
-        data = event.data
-        if self._first_sent is None and event.payload.get("choices"):
-            self._first_sent = event.payload
-            self._head = {}
-            self._text_prefix = b""
-        if self._wants_usage and event.payload.get("usage"):
-            self._has_usage = True
-        if b"\n" in data or b"\r" in data:
-            data = orjson.dumps(event.payload)
-        return b"data: " + data + b"\n\n"
+        if self._sent is None:
+            self._sent = self._sent_chunks(self._made)
+            self._head, self._text_prefix = {}, b""
+        event = self._sent.event(chunk, sent)
+        if chunk.text and not self._has_text:
+            self._model_text = event
+        if self._wants_usage and sent.payload.get("usage"):
+            self._has_usage = bool(event.payload["usage"])
+        if b"\n" in event.data or b"\r" in event.data:
+            return b"data: " + orjson.dumps(event.payload) + b"\n\n"
+        return b"data: " + event.data + b"\n\n"
 
     def _mixed_chunk(self, chunk: Chunk) -> bytes:
         return self._event([self._own_choice(chunk)])
 
     def _frame_texts(self) -> None:
         """Find the bytes around a text."""
-        before, after = self._event([self._choice(_MARK)]).split(_ENCODED_MARK)
+        self._has_text = self._sent is not None
+        if self._model_text is not None:
+            kept = {name: value for name, value in self._model_text.payload.items() if name not in PADDINGS}
+            choice: dict[str, Any] = kept["choices"][0]
+            event = b"data: " + orjson.dumps({**kept, "choices": [choice | self._text_in(choice, _MARK)]}) + b"\n\n"
+        else:
+            event = self._event([self._choice(_MARK)])
+        before, after = event.split(_ENCODED_MARK)
         self._set_text_frame(before, after)
 
     def _event(self, choices: Sequence[Mapping[str, Any]], further: Mapping[str, Any] | None = None) -> bytes:
@@ -127,7 +145,8 @@ class StreamEvents(ChunkFormat):
         return b"data: " + orjson.dumps({**head, "choices": choices, **(further or {})}) + b"\n\n"
 
     def _new_head(self) -> dict[str, Any]:
-        sent = self._first_sent or {}
+        first = None if self._sent is None else self._sent.first
+        sent = {} if first is None else first.payload
         self._head = self._made.head(self._object) | {name: sent[name] for name in _OF_PROVIDER if name in sent}
         return self._head
 

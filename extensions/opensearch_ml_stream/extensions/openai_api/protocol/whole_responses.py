@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
-from opensearch_ml_stream.connectors.conversation.answer import whole_calls
-from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import end_with_calls, reason_of_calls
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, whole_calls
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol.chat_messages import REASONING, SIGNATURE
 from opensearch_ml_stream.extensions.openai_api.protocol.completions_events import text_choice
@@ -16,14 +15,12 @@ from opensearch_ml_stream.extensions.openai_api.protocol.envelope import (
     usage_object,
     with_refusal,
 )
+from opensearch_ml_stream.extensions.openai_api.protocol.sent_chunks import SentChunks
 
 
-def as_sent(response: Mapping[str, Any], ending: Ending, extra: Mapping[str, Any]) -> bytes:
-    """Encode the provider's own response, which is of the client's dialect; choices with calls end as such."""
-    choices = response.get("choices")
-    if isinstance(choices, list):
-        response = {**response, "choices": [*map(_ended, choices)]}
-    return _encode(response, ending, extra)
+def as_sent(answer: WholeAnswer, chunks: SentChunks) -> bytes:
+    """Encode the provider's own response, which is of the client's dialect."""
+    return _encode(chunks.response(answer), answer.ending, answer.extra)
 
 
 def chat_response(
@@ -57,10 +54,6 @@ def completions_response(envelope: Envelope, chunk: Chunk, ending: Ending, extra
     """Encode a response of `/v1/completions` that is made of what the provider's says."""
     choice = text_choice(chunk.text, ending.finish_reason)
     return _made(envelope.head("text_completion"), choice, ending, extra)
-
-
-def _ended(choice: Any) -> Any:
-    return end_with_calls(choice, reason_of_calls(choice.get("message"))) if isinstance(choice, dict) else choice
 
 
 def _whole_calls(envelope: Envelope, chunk: Chunk) -> list[dict[str, Any]]:

@@ -1,0 +1,202 @@
+"""What OpenAI's API sends: the types that members of its chunks and responses have, where clients rely on them."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+MAX_CHOICES = 128  # OpenAI's limit of `n`
+_Place = Annotated[int, msgspec.Meta(ge=0, lt=MAX_CHOICES)]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Name = Annotated[str, msgspec.Meta(min_length=1)]
+_Finish = Literal["stop", "length", "tool_calls", "content_filter", "function_call"]
+_TextFinish = Literal["stop", "length", "content_filter"]
+Role = Literal["assistant", "developer", "system", "user", "tool"]
+CallType = Literal["function", "custom"]
+
+
+class _Form(msgspec.Struct, kw_only=True, gc=False):
+    """An object of which these members have to be of these types; it may have others."""
+
+
+class Function(_Form):
+    """A fragment of a call of a function."""
+
+    name: _Name | None = None
+    arguments: str | None = None
+
+
+class Custom(_Form):
+    """A fragment of a call of a custom tool."""
+
+    name: _Name | None = None
+    input: str | None = None
+
+
+class Call(_Form):
+    """A fragment of a call."""
+
+    index: int
+    id: _Name | None = None
+    type: CallType | None = None
+    function: Function | None = None
+    custom: Custom | None = None
+
+
+class Delta(_Form):
+    """What a chunk of a chat adds to a choice."""
+
+    role: Role | None = None
+    content: str | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[Call] | None = None
+    function_call: Function | None = None
+
+
+class Token(_Form):
+    """A token and how likely it was."""
+
+    token: str
+    logprob: float | None = None
+    top_logprobs: list[Any] | None = None
+
+
+class Logprobs(_Form):
+    """The tokens of a chat's choice."""
+
+    content: list[Token] | None = None
+    refusal: list[Token] | None = None
+
+
+class Choice(_Form):
+    """A choice in a chunk of a chat."""
+
+    index: _Place
+    delta: Delta
+    finish_reason: _Finish | None = None
+    logprobs: Logprobs | None = None
+
+
+class TextLogprobs(_Form):
+    """The tokens of a text."""
+
+    tokens: list[str] | None = None
+    token_logprobs: list[float | None] | None = None
+    top_logprobs: list[dict[str, float | None] | None] | None = None
+    text_offset: list[int] | None = None
+
+
+class TextChoice(_Form):
+    """A choice in a chunk of a text."""
+
+    index: _Place
+    text: str
+    finish_reason: _TextFinish | None = None
+    logprobs: TextLogprobs | None = None
+
+
+class Details(_Form):
+    """Counts of parts of the tokens."""
+
+    cached_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
+    audio_tokens: _Count | None = None
+    reasoning_tokens: _Count | None = None
+    accepted_prediction_tokens: _Count | None = None
+    rejected_prediction_tokens: _Count | None = None
+
+
+class Usage(_Form):
+    """Counts of tokens."""
+
+    prompt_tokens: _Count
+    completion_tokens: _Count
+    total_tokens: _Count
+    prompt_tokens_details: Details | None = None
+    completion_tokens_details: Details | None = None
+
+
+class _Choice0(Choice):
+    index: Literal[0]
+
+
+class _TextChoice0(TextChoice):
+    index: Literal[0]
+
+
+class ChatChunk(_Form):
+    """A chunk of a chat that is of choice 0 alone, or of none."""
+
+    id: str
+    object: Literal["chat.completion.chunk"]
+    created: int
+    model: str
+    choices: Annotated[list[_Choice0], msgspec.Meta(max_length=1)]
+    usage: Usage | None = None
+
+
+class TextChunk(_Form):
+    """A chunk of a text that is of choice 0 alone, or of none."""
+
+    id: str
+    object: Literal["text_completion"]
+    created: int
+    model: str
+    choices: Annotated[list[_TextChoice0], msgspec.Meta(max_length=1)]
+    usage: Usage | None = None
+
+
+class WholeFunction(_Form):
+    """A call of a function."""
+
+    name: _Name
+    arguments: str
+
+
+class WholeCall(_Form):
+    """A call."""
+
+    id: _Name
+    type: CallType
+    function: WholeFunction | None = None
+    custom: Custom | None = None
+
+
+class Message(_Form):
+    """The model's message."""
+
+    role: Literal["assistant"]
+    content: str | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[WholeCall] | None = None
+    function_call: WholeFunction | None = None
+
+
+class WholeChoice(_Form):
+    """A choice of a whole chat."""
+
+    index: _Place
+    message: Message
+    finish_reason: _Finish
+    logprobs: Logprobs | None = None
+
+
+class WholeTextChoice(_Form):
+    """A choice of a whole text."""
+
+    index: _Place
+    text: str
+    finish_reason: _TextFinish
+    logprobs: TextLogprobs | None = None
+
+
+def is_of(value: Any, form: Any) -> bool:
+    """Return whether a value is of a form."""
+    try:
+        msgspec.convert(value, form)
+    except msgspec.ValidationError:
+        return False
+    return True
