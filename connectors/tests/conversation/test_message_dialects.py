@@ -6,6 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.conversation.conversation import (
     AnswerFormat,
+    Call,
     Conversation,
     Media,
     Reasoning,
@@ -247,3 +248,9 @@ def test_marks_of_the_cache_go_where_they_are_taken() -> None:
 )
 def test_what_a_provider_cannot_say_is_refused(dialect: Dialect, conversation: Conversation, member: str) -> None:
     assert refused(dialect, conversation) == [member]
+
+
+def test_arguments_that_are_not_quite_json_are_written_as_they_are_meant() -> None:
+    call = Call("c1", "weather", '{"city":"\\ud83d","n":NaN}')
+    [message] = write(OLLAMA, Conversation((turn("assistant", call),)))["messages"]
+    assert message["tool_calls"][0]["function"]["arguments"] == {"city": "\ufffd", "n": None}

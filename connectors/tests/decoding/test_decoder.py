@@ -250,6 +250,12 @@ def test_calls_that_are_not_whole_at_an_end_without_a_reason_are_an_answer_that_
     assert decoder.outcome == Ending("length", "length")
 
 
+def test_arguments_that_are_not_quite_json_are_whole() -> None:
+    decoder = slow()
+    decoder.feed(called('{"a":"\\ud83d",', '"b":NaN}'))
+    assert decoder.outcome == Ending("tool_calls")
+
+
 def test_arguments_of_more_characters_than_are_kept_are_taken_for_whole() -> None:
     decoder = slow()
     decoder.feed(called('{"a":"', *["x" * 500_000] * 8, *["x"] * (MAX_KEPT_ARGUMENTS - 8 * 500_000)))

@@ -1,8 +1,11 @@
 """A surrogate pair that a provider splits over two events is one character; half a pair is U+FFFD in its place."""
 
+from functools import partial
+
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
+from opensearch_ml_stream.connectors.conversation.as_sent import DecoderAsSent
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
@@ -146,3 +149,26 @@ def test_other_framings_are_repaired_too() -> None:
     decoder = OLLAMA.decoder()
     assert decoder.feed(b'{"response":"\\ud83d","done":false}\n') == []
     assert decoder.feed(b'{"response":"\\ude00","done":false}\n') == [Chunk(EMOJI)]
+
+
+@pytest.mark.parametrize(
+    ("contents", "texts"),
+    [
+        (("a\\ud83d", "\\ude00b", "c"), ["a", f"{EMOJI}b", "c"]),
+        (("\\ud83d", "\\ude00"), ["", EMOJI]),
+        (("a\\ud83d", "b"), ["a", "\ufffd", "b"]),
+        (('\\"\\ud83d', "\\ude00\\\\"), ['"', f"{EMOJI}\\"]),
+    ],
+)
+def test_events_that_go_on_as_they_were_sent_hold_whole_characters(contents: tuple[str, ...], texts: list[str]) -> None:
+    decoder = OPENAI_CHAT.decoder_with(partial(DecoderAsSent, lambda event, chunks, outcome: event, lambda data: data))
+    chunks = to_chunk_list(decoder.feed(openai(*contents)[: -len(DONE)]))
+    assert [chunk.text for chunk in chunks] == texts
+    sent = [chunk.event.payload["choices"][0]["delta"]["content"] for chunk in chunks if chunk.event is not None]
+    assert sent == [text for text in texts if text != "\ufffd"]
+
+
+def test_half_a_character_in_a_refusal_stays_in_it() -> None:
+    refusal = b'data: {"choices":[{"delta":{"refusal":"no\\ud83d"}}]}\n\n'
+    chunks = to_chunk_list(OPENAI_CHAT.decoder().feed(refusal + openai("a")[: -len(DONE)]))
+    assert chunks == [Chunk("no\ufffd", refusal="no\ufffd"), Chunk("a")]

@@ -133,7 +133,7 @@ def test_the_fragments_of_calls_that_come_by_turns_are_put_together() -> None:
 
 def test_a_call_whose_arguments_are_whole_makes_way() -> None:
     wire = stream()
-    wire.chunks([call(0, "get", '{"q":1}', "a")])
+    wire.chunks([call(0, "get", '{"q":"\\ud83d"}', "a")])
     assert b'"name":"put"' in wire.chunks([call(1, "put", id="b")])
     wire.chunks([call(1, arguments="{}")])
     assert b"And" in wire.chunks([Chunk("And")])

@@ -77,6 +77,12 @@ def test_fragments_of_a_call_are_one_block_and_no_arguments_an_empty_object() ->
     ]
 
 
+def test_arguments_that_are_not_quite_json_are_read_as_they_are_meant() -> None:
+    call = ToolCall(0, "a", "get", '{"q":"\\ud83d","n":NaN,"t":"a\nb"}')
+    [block] = message(answer(Chunk(tool_calls=(call,))))["content"]
+    assert block["input"] == {"q": "\ufffd", "n": None, "t": "a\nb"}
+
+
 def test_of_arguments_that_a_limit_has_cut_there_is_nothing_to_be_read() -> None:
     cut = Chunk(tool_calls=(ToolCall(0, "a", "get", '{"q'),))
     assert message(answer(cut, Ending("length")))["content"][0]["input"] == {}

@@ -9,9 +9,11 @@ import re
 from dataclasses import replace
 
 from opensearch_ml_stream.connectors.chunks import Chunk, ToolCall
-from opensearch_ml_stream.connectors.syntax.provider_json import HIGH, LOW, mask_escapes
+from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.connectors.syntax.provider_json import HIGH, LOW, mask_escapes, unmask_escapes
 
 _NO_CHARACTER = "\ufffd"
+_ESCAPE = rb"\ufffd"  # what `provider_json` makes of half a pair
 _FIRST_HALF = re.compile(rb'\\u([dD]%b)"' % HIGH)
 _SECOND_HALF = re.compile(rb'"\\u([dD]%b)' % LOW)
 _NOTHING = Chunk()
@@ -37,7 +39,7 @@ class SplitPairs:
     def join(self, data: bytes, chunks: list[Chunk], start: int) -> None:
         """Join the halves in the chunks of one event, those from `start` on; `data` is what was no JSON, b"" if it was.
 
-        Chunks with an event as it was sent, or with a refusal, which is told apart in its text, stay as they are.
+        A refusal, which is told apart in its text, stays as it is.
         """
         if len(chunks) == start or not (data or self._half):
             return
@@ -45,11 +47,11 @@ class SplitPairs:
         if self._half:
             chunk, second = chunks[start], _SECOND_HALF.search(data)
             pair = 0 if second is None else 0x10000 + (self._half - 0xD800) * 0x400 + int(second[1], 16) - 0xDC00
-            joined = _with_beginning(chunk, self._held, chr(pair)) if pair and _is_open(chunk) else None
+            joined = _with_beginning(chunk, self._held, chr(pair)) if pair and not chunk.refusal else None
             chunks[start : start + 1] = [*self.close(), chunk] if joined is None else [joined]
             self._half = 0
         halves, last = _FIRST_HALF.findall(data), chunks[-1]
-        split = _without_end(last) if halves and _is_open(last) else None
+        split = _without_end(last) if halves and not last.refusal else None
         if split is not None:
             self._half = int(halves[-1], 16)
             last, self._held = split
@@ -63,33 +65,43 @@ class SplitPairs:
         return [self._held]
 
 
-def _is_open(chunk: Chunk) -> bool:
-    return chunk.event is None and not chunk.refusal
-
-
 def _without_end(chunk: Chunk) -> tuple[Chunk, Chunk] | None:
     """Return a chunk without the U+FFFD at its end, and that as a chunk; None if there is none."""
-    if chunk.text.endswith(_NO_CHARACTER):
-        return chunk._replace(text=chunk.text[:-1]), Chunk(_NO_CHARACTER)
-    if chunk.reasoning.endswith(_NO_CHARACTER):
-        return chunk._replace(reasoning=chunk.reasoning[:-1]), Chunk(reasoning=_NO_CHARACTER)
-    if len(chunk.tool_calls) != 1 or not chunk.tool_calls[0].arguments.endswith(_NO_CHARACTER):
+    text, reasoning, calls = chunk.text, chunk.reasoning, chunk.tool_calls
+    if text.endswith(_NO_CHARACTER):
+        text, held = text[:-1], Chunk(_NO_CHARACTER)
+    elif reasoning.endswith(_NO_CHARACTER):
+        reasoning, held = reasoning[:-1], Chunk(reasoning=_NO_CHARACTER)
+    elif len(calls) == 1 and calls[0].arguments.endswith(_NO_CHARACTER):
+        call = replace(calls[0], arguments=calls[0].arguments[:-1])
+        calls = (call,) if call.id or call.name or call.arguments else ()
+        held = Chunk(tool_calls=(ToolCall(call.index, arguments=_NO_CHARACTER),))
+    else:
         return None
-    call = replace(chunk.tool_calls[0], arguments=chunk.tool_calls[0].arguments[:-1])
-    calls = (call,) if call.id or call.name or call.arguments else ()
-    held = Chunk(tool_calls=(ToolCall(call.index, arguments=_NO_CHARACTER),))
-    return chunk._replace(tool_calls=calls), held
+    event = _edited(chunk.event, _ESCAPE + b'"', b'"')
+    return chunk._replace(text=text, reasoning=reasoning, tool_calls=calls, event=event), held
 
 
 def _with_beginning(chunk: Chunk, held: Chunk, character: str) -> Chunk | None:
     """Return a chunk with a character for the U+FFFD with which it begins where `held` is; None if it does not."""
-    if held.text and chunk.text.startswith(_NO_CHARACTER):
-        return chunk._replace(text=character + chunk.text[1:])
-    if held.reasoning and chunk.reasoning.startswith(_NO_CHARACTER):
-        return chunk._replace(reasoning=character + chunk.reasoning[1:])
-    if not (held.tool_calls and chunk.tool_calls):
+    text, reasoning, calls = chunk.text, chunk.reasoning, chunk.tool_calls
+    if held.text and text.startswith(_NO_CHARACTER):
+        text = character + text[1:]
+    elif held.reasoning and reasoning.startswith(_NO_CHARACTER):
+        reasoning = character + reasoning[1:]
+    elif held.tool_calls and calls and _goes_on(calls[0], held.tool_calls[0]):
+        calls = (replace(calls[0], arguments=character + calls[0].arguments[1:]), *calls[1:])
+    else:
         return None
-    call, *others = chunk.tool_calls
-    if call.index != held.tool_calls[0].index or not call.arguments.startswith(_NO_CHARACTER):
-        return None
-    return chunk._replace(tool_calls=(replace(call, arguments=character + call.arguments[1:]), *others))
+    event = _edited(chunk.event, b'"' + _ESCAPE, b'"' + character.encode())
+    return chunk._replace(text=text, reasoning=reasoning, tool_calls=calls, event=event)
+
+
+def _goes_on(call: ToolCall, held: ToolCall) -> bool:
+    return call.index == held.index and call.arguments.startswith(_NO_CHARACTER)
+
+
+def _edited(event: Event | None, old: bytes, new: bytes) -> Event | None:
+    """Return an event as it was sent with another text in it; None if its text is not the only one with the half."""
+    data = b"" if event is None else mask_escapes(event.data)
+    return None if event is None or data.count(old) != 1 else Event(event.name, unmask_escapes(data.replace(old, new)))

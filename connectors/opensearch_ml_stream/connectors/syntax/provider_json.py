@@ -55,16 +55,20 @@ def repair(data: bytes) -> bytes:
     if len(parts) > 1:
         parts[1::2] = _repair_strings(b'"'.join(parts[1::2])).split(b'"')
     parts[0::2] = _NO_NUMBER.sub(b"null", b'"'.join(parts[0::2])).split(b'"')
-    text = b'"'.join(parts)
-    for escape, mark in _MARKS:
-        text = text.replace(mark, escape)
-    return text
+    return unmask_escapes(b'"'.join(parts))
 
 
 def mask_escapes(text: bytes) -> bytes:
     """Return JSON in which each quote begins or ends a string, and each backslash an escape of another character."""
     for escape, mark in _MARKS:
         text = text.replace(escape, mark)
+    return text
+
+
+def unmask_escapes(text: bytes) -> bytes:
+    """Return the JSON that `mask_escapes` was given."""
+    for escape, mark in _MARKS:
+        text = text.replace(mark, escape)
     return text
 
 

@@ -203,6 +203,7 @@ def test_a_request_with_wrong_tools_is_refused_by_who_reads_it(wrong: Any) -> No
         ("{}", "{}"),
         ('{"input":1}', '{"input":1}'),
         ('["a"]', '["a"]'),
+        ('{"input":"a\nb\\ud83d"}', "a\nb\ufffd"),
     ],
 )
 def test_a_free_form_tool_is_called_with_the_text_however_the_model_says_it(arguments: str, text: str) -> None:

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.conversation.conversation import (
     AnswerFormat,
     Call,
@@ -20,6 +18,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
 )
 from opensearch_ml_stream.connectors.conversation.dialect import Refuse
 from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_part
+from opensearch_ml_stream.connectors.syntax import provider_json
 
 SYSTEM_ROLES = ("system", "developer")
 
@@ -72,7 +71,7 @@ def tool_names(conversation: Conversation) -> dict[str, str]:
 def parse_arguments(call: Call) -> JSONObject | None:
     """Return the arguments of a call, {} for an empty text, None if they are no JSON object."""
     try:
-        read: Any = orjson.loads(call.arguments or "{}")
+        read: Any = provider_json.loads(call.arguments.encode() or b"{}")
     except ValueError:
         return None
     return read if isinstance(read, dict) else None

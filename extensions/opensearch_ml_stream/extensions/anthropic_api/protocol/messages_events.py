@@ -15,6 +15,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, ChunkParts, Chunks, En
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.connectors.syntax import provider_json
 from opensearch_ml_stream.connectors.wire_format import ChunkFormat
 from opensearch_ml_stream.extensions.anthropic_api.protocol.endings import said_beside, stop_reason, usage_fields
 from opensearch_ml_stream.extensions.anthropic_api.protocol.errors import error_body
@@ -242,6 +243,6 @@ def _event(name: str, members: dict[str, Any]) -> bytes:
 
 def _is_object(text: str) -> bool:
     try:
-        return isinstance(orjson.loads(text), dict)
+        return isinstance(provider_json.loads(text.encode()), dict)
     except ValueError:
         return False

@@ -8,10 +8,9 @@ models alone: it is left out, and named to the client.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import orjson
-
 from opensearch_ml_stream.connectors.conversation.conversation import JSONObject, Tool
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax import provider_json
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
 
@@ -50,7 +49,7 @@ def free_form_arguments(text: str) -> str:
 def free_form_input(arguments: str) -> str:
     """Return what a free-form tool is called with: models may also say the text itself, or name it otherwise."""
     try:
-        called = orjson.loads(arguments)
+        called = provider_json.loads(arguments.encode())
     except ValueError:
         return arguments
     text = called.get(_INPUT, next(iter(called.values()), None)) if isinstance(called, dict) else None
