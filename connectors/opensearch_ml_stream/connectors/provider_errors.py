@@ -22,6 +22,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.errors import CONTEXT_LENGTH_EXCEEDED, ProviderWords, UpstreamError
 from opensearch_ml_stream.connectors.syntax import provider_json
+from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 
 MAX_ERROR_BYTES = 64 * 1024  # of a body that may be an error
 MAX_WORD_CHARS = 200  # of a code, type or param
@@ -90,23 +91,24 @@ _STATUS_WORDS = {
 _STATUSES = {word: status for status, words in _STATUS_WORDS.items() for word in words.split()}
 
 # How providers say that a conversation is too long. Each stands for those that say so in the same words.
-_TOO_LONG = re.compile(
+_TOO_LONG = compile_regex(
     "|".join((
         r"context[_ ](?:length|window|size)[_ ]exceeded|exceed_context_size|model_max_prompt_tokens",  # codes
         r"prompt (?:is )?too long|prompt exceeds max",  # Anthropic, Ollama, Zhipu
-        r"(?:exceed|longer than|greater than|larger than|too long|too large|overflow)[^\n]{0,80}context"
+        r"(?:exceed|longer than|greater than|larger than|too long|too large|overflow)[ -~]{0,80}context"
         r"(?: length| window| size| limit)",  # OpenAI's Responses, llama.cpp, LM Studio, SGLang, Mistral
-        r"context (?:length|window|size|limit)[^\n]{0,40}exceed",  # MiniMax
+        r"context (?:length|window|size|limit)[ -~]{0,40}exceed",  # MiniMax
         r"maximum (?:context|prompt|model) length",  # OpenAI, vLLM, DeepSeek, OpenRouter, xAI
         r"input (?:is )?too long",  # Bedrock
-        r"too many (?:input )?tokens(?!: max tokens)",  # Cohere, Titan
-        r"(?:input|prompt) tokens?\b[^\n]{0,60} exceed",  # Gemini, Nova, watsonx, GitHub Copilot
+        r"too many (?:input )?tokens(?:[^:]|: [^m]|$)",  # Cohere, Titan; not of the answer
+        r"(?:input|prompt) tokens?\b[ -~]{0,60} exceed",  # Gemini, Nova, watsonx, GitHub Copilot
         r"exceeded model token limit",  # Moonshot
         r"reduce the length of (?:the|your) (?:messages|prompt|input)",  # Groq, OpenAI
         r"range of input length should be",  # Alibaba
-        r"`inputs`[^\n]{0,60}(?:tokens|<=)",  # TGI
+        r"`inputs`[ -~]{0,60}(?:tokens|<=)",  # TGI
     )),
-    re.IGNORECASE,
+    ignore_case=True,
+    has_groups=False,
 )  # fmt: skip
 _NOT_TOO_LONG = (401, 403, 429)  # "too many tokens" a minute are a matter of time
 
