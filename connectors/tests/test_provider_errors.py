@@ -76,6 +76,13 @@ def shown(error: UpstreamError) -> tuple[str, int | None, ProviderWords]:
         ({"error_code": 336003, "error_msg": "no"}, "no", None, ProviderWords("336003")),
         ({"base_resp": {"status_code": 1008, "status_msg": "no balance"}}, "no balance", None, ProviderWords("1008")),
         ({"error": {"code": "429", "message": "slow"}}, "slow", 429, NO_WORDS),
+        ({"error": {"root_cause": [], "type": "status_exception", "reason": "no"}, "status": 404},
+         "no", 404, ProviderWords(type="status_exception")),
+        ({"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": json.dumps(
+            {"error": {"message": "no", "type": "t", "code": "c", "param": "p"}}), "provider_name": "x"}}},
+         "Provider returned error: no", 400, ProviderWords("c", "t", "p")),
+        ({"error": {"message": "Provider returned error", "code": 502, "metadata": {"raw": "<html>"}}},
+         "Provider returned error: <html>", 502, NO_WORDS),
         ({"error": {"code": "server_error"}}, "server_error", 500, ProviderWords("server_error")),
         ({"error": {"a": 1}}, '{"a":1}', None, NO_WORDS),
         ("full", "full", None, NO_WORDS),
@@ -100,11 +107,14 @@ def test_googles_delay_is_rounded_up_to_seconds() -> None:
         (b'{"foo": 1}', PREFIX + '{"foo": 1}'),
         (b'{"error": {"message": "cut of', PREFIX + '{"error": {"message": "cut of'),
         (b'"text"', PREFIX + "text"),
+        (b'id:1\nevent:error\n:HTTP_STATUS/400\ndata:{"code":"c","message":"no"}\n\n', PREFIX + "no"),
+        (b'data: {"error":\ndata: {"message": "no"}}\n', PREFIX + "no"),
+        (b"data: gone\n", PREFIX + "gone"),
         (b"caf\xe9", PREFIX + "caf\N{REPLACEMENT CHARACTER}"),
         (b" ", "Remote service returned error status 503 with empty body"),
     ],
 )
-def test_a_body_in_which_nothing_is_known_is_shown_as_it_is(body: bytes, reason: str) -> None:
+def test_a_body_is_shown_as_it_is_but_for_what_is_known_of_it(body: bytes, reason: str) -> None:
     assert read_error_body(body, 503).reason == reason
 
 
@@ -124,6 +134,7 @@ def test_of_an_error_that_is_deep_or_wide_the_beginning_is_read(depth: int) -> N
 
 
 TOO_LONG = [
+    {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "prompt is too long: 9 > 8"}}},
     {"error": {"message": "x", "type": "invalid_request_error", "code": "context_length_exceeded"}},
     {"error": {"message": "Your input exceeds the context window of this model. Please adjust your input"}},
     {"error": {"message": "This model's maximum context length is 4096 tokens. However, you requested 5000"}},

@@ -7,6 +7,8 @@
     Azure                {"error": {"code", "message", "innererror"}}, {"statusCode", "message"}
     FastAPI              {"detail": "..."}, {"detail": [{"loc", "msg", "type"}]}
     problem+json         {"type", "title", "detail", "status"} (RFC 9457)
+    OpenRouter           {"error": {"message", "code", "metadata": {"raw"}}}
+    OpenSearch           {"error": {"root_cause", "type", "reason"}, "status"}
     others               {"message"}, {"code", "message"}, {"error", "error_type"}, {"errors": [{"code", "message"}]},
                          {"error_code", "error_msg"}, {"base_resp": {"status_code", "status_msg"}}
 
@@ -123,10 +125,10 @@ def read_error(value: object, code: str | None = None) -> UpstreamError:
 def read_error_body(body: bytes, status: int, code: str | None = None) -> UpstreamError:
     """Return the error of a response with this HTTP status: what its JSON says, else its text."""
     text = body.decode("utf-8", "replace").strip()
-    try:
-        value: Any = provider_json.loads(body)
-    except ValueError:
-        value = text
+    value = _json_or_text(body)
+    if isinstance(value, str) and _is_events(text):  # as of a stream, though the status says that there is none
+        lines = body.splitlines()
+        value = _json_or_text(b"\n".join([line[5:] for line in lines if line.startswith(b"data:")]))
     found = _Found(code=_word(_aws_name(code or "")))
     found.open(value)
     error = _error(found, found.message or text, status)
@@ -264,7 +266,7 @@ class _Found:
         self.message = self.message or "; ".join(filter(None, messages))
 
     def _read(self, value: dict[str, Any]) -> None:
-        texts = (value.get(name) for name in _MESSAGES)
+        texts = (value.get(name) for name in (*_MESSAGES, "reason"))  # the last is OpenSearch's
         message: str = next((text for text in texts if isinstance(text, str) and text), "")
         error = value.get("error")
         if isinstance(error, str) and error:
@@ -272,6 +274,8 @@ class _Found:
                 self.code = self.code or _word(error)
             else:
                 message = f"{error}: {message}" if message else error
+        if isinstance(metadata := value.get("metadata"), dict) and isinstance(raw := metadata.get("raw"), str):
+            message = self._join_raw(message, raw)
         self.message = self.message or message.strip()
         self._read_codes(value)
         for name in _TYPES:
@@ -280,6 +284,14 @@ class _Found:
         self.param = self.param or _word(value.get("param"))
         if self.retry_after is None and isinstance(details := value.get("details"), list):
             self.retry_after = _retry_delay(details[:_MAX_ERRORS])
+
+    def _join_raw(self, message: str, raw: str) -> str:
+        """Return a router's message with that of the provider behind it (OpenRouter's), whose words come first."""
+        of_provider = _Found()
+        of_provider.open(_json_or_text(raw.encode("utf-8", "replace")))
+        self.code, self.type = of_provider.code, of_provider.type
+        self.param = of_provider.param
+        return ": ".join(filter(None, (message, of_provider.message or raw)))
 
     def _read_codes(self, value: dict[str, Any]) -> None:
         for name in _CODES:
@@ -293,6 +305,17 @@ class _Found:
                 self.code = self.code or _word(code)
             elif isinstance(code, int) and code and not isinstance(code, bool) and name != "status":
                 self.code = self.code or str(code)[:MAX_WORD_CHARS]
+
+
+def _json_or_text(body: bytes) -> Any:
+    try:
+        return provider_json.loads(body)
+    except ValueError:
+        return body.decode("utf-8", "replace").strip()
+
+
+def _is_events(text: str) -> bool:
+    return text.startswith(("data:", "event:", "id:", ":"))
 
 
 def _shown(value: object) -> str:
