@@ -1,10 +1,12 @@
 """OpenAI Responses: events that one would not expect."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.chunks import Ending
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
+from opensearch_ml_stream.connectors.conversation.answer import as_one, whole_calls
 from tests.providers.recorded_streams import join_chunks
 from tests.providers.stream_bodies import decode, error_of, sse
 
@@ -130,3 +132,200 @@ def test_an_approval_that_is_done_twice_is_asked_for_once() -> None:
 )
 def test_a_call_that_openai_runs_itself_is_no_tool_call(item: dict[str, Any]) -> None:
     assert decode(RESPONSES, sse(item_done(**item), COMPLETED)) == ([], Ending("stop", "completed"))
+
+
+# One source: deltas, what is done, and the whole at the end
+
+
+def events_of(item: dict[str, Any], deltas: list[dict[str, Any]], done: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The events of an item, by what they are: its start, its deltas, the end of its text, its end, the whole."""
+    empty = {**item, "status": "in_progress"}
+    empty |= {
+        name: type(value)() for name, value in item.items() if name in ("content", "summary", "arguments", "input")
+    }
+    empty.pop("encrypted_content", None)
+    place = {"item_id": item["id"], "output_index": 0, "content_index": 0, "summary_index": 0}
+    whole = {"status": "completed", "output": [item]}
+    return {
+        "added": [{"type": "response.output_item.added", "output_index": 0, "item": empty}],
+        "whole added": [{"type": "response.output_item.added", "output_index": 0, "item": item}],
+        "deltas": [{**place, **delta} for delta in deltas],
+        "done": [{**place, **event} for event in done],
+        "item": [{"type": "response.output_item.done", "output_index": 0, "item": item}],
+        "end": [{"type": "response.completed", "response": whole}],
+        "empty end": [{"type": "response.completed", "response": {"status": "completed", "output": []}}],
+    }
+
+
+def told(kind: str, member: str, text: str, part: str = "") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The deltas of a text, and the events that say that it is done."""
+    deltas = [{"type": f"response.{kind}.delta", "delta": piece} for piece in (text[:3], text[3:])]
+    done: list[dict[str, Any]] = [{"type": f"response.{kind}.done", member: text}]
+    of_part = {"output_text": "content_part", "refusal": "content_part", "summary_text": "reasoning_summary_part"}
+    if part:
+        done.append({"type": f"response.{of_part[part]}.done", "part": {"type": part, member: text}})
+    return deltas, done
+
+
+ITEMS: dict[str, tuple[dict[str, Any], Any, Any]] = {
+    "text": (
+        {"type": "message", "id": "i1", "content": [{"type": "output_text", "text": "Hello you"}]},
+        told("output_text", "text", "Hello you", "output_text"),
+        Chunk("Hello you"),
+    ),
+    "refusal": (
+        {"type": "message", "id": "i1", "content": [{"type": "refusal", "refusal": "I cannot"}]},
+        told("refusal", "refusal", "I cannot", "refusal"),
+        Chunk("I cannot", refusal="I cannot"),
+    ),
+    "summary": (
+        {"type": "reasoning", "id": "i1", "summary": [{"type": "summary_text", "text": "I think"}]},
+        told("reasoning_summary_text", "text", "I think", "summary_text"),
+        Chunk(reasoning="I think"),
+    ),
+    "reasoning": (
+        {"type": "reasoning", "id": "i1", "content": [{"type": "reasoning_text", "text": "I think"}]},
+        told("reasoning_text", "text", "I think"),
+        Chunk(reasoning="I think"),
+    ),
+    "call": (
+        {"type": "function_call", "id": "i1", "call_id": "c1", "name": "f", "arguments": '{"a":1}'},
+        told("function_call_arguments", "arguments", '{"a":1}'),
+        Chunk(tool_calls=(ToolCall(0, "c1", "f", '{"a":1}'),)),
+    ),
+    "custom call": (
+        {"type": "custom_tool_call", "id": "i1", "call_id": "c1", "name": "sql", "input": "SELECT 1"},
+        told("custom_tool_call_input", "input", "SELECT 1"),
+        Chunk(tool_calls=(ToolCall(0, "c1", "sql", "SELECT 1"),)),
+    ),
+}  # fmt: skip
+EVERYWHERE = [
+    "added deltas done item end", "added deltas end", "added done end", "added done empty end", "added item end",
+    "item empty end", "whole added empty end", "whole added done item end", "whole added deltas done item end", "end",
+    "deltas empty end", "deltas done end", "done end", "deltas item end", "item item end", "done done item end",
+]  # fmt: skip
+
+
+def said(chunks: list[Chunk]) -> Chunk:
+    whole = as_one(chunks)
+    return whole._replace(tool_calls=whole_calls(whole.tool_calls))
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+@pytest.mark.parametrize(("item", "texts", "chunk"), ITEMS.values(), ids=ITEMS)
+def test_what_a_response_holds_is_taken_once_wherever_it_stands(
+    item: dict[str, Any], texts: Any, chunk: Chunk, where: str
+) -> None:
+    if item["type"].endswith("call") and where == "deltas empty end":
+        chunk = chunk._replace(tool_calls=(replace(chunk.tool_calls[0], id=None, name=None),))
+    known, names = events_of(item, *texts), where
+    for name in sorted(known, key=len, reverse=True):
+        names = names.replace(name, name.replace(" ", "_"))
+    told_so = [event for name in names.split() for event in known[name.replace("_", " ")]]
+    chunks, outcome = decode(RESPONSES, sse({"type": "response.created", "response": {"output": []}}, *told_so))
+    assert said(chunks) == chunk
+    assert isinstance(outcome, Ending)
+
+
+@pytest.mark.parametrize("later", ["done", "item", "end"])
+@pytest.mark.parametrize(("item", "texts", "chunk"), ITEMS.values(), ids=ITEMS)
+def test_what_some_deltas_did_not_bring_comes_with_the_whole(
+    item: dict[str, Any], texts: Any, chunk: Chunk, later: str
+) -> None:
+    known = events_of(item, *texts)
+    end = known["end"] if later == "end" else known["empty end"]
+    rest = [] if later == "end" else known[later]
+    chunks, _ = decode(RESPONSES, sse(*known["added"], known["deltas"][0], *rest, *end))
+    assert said(chunks) == chunk
+
+
+def test_a_whole_that_does_not_go_on_from_the_deltas_adds_nothing() -> None:
+    item, texts, _ = ITEMS["text"]
+    known = events_of(item, *texts)
+    other = {**known["deltas"][0], "delta": "Hullo"}
+    assert said(decode(RESPONSES, sse(*known["added"], other, *known["item"], *known["end"]))[0]) == Chunk("Hullo")
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_signature_is_taken_once_wherever_it_stands(is_done: bool) -> None:
+    item = {**ITEMS["summary"][0], "encrypted_content": "gAAA"}
+    known = events_of(item, *ITEMS["summary"][1])
+    done = known["item"] if is_done else []
+    chunks, _ = decode(RESPONSES, sse(*known["added"], *known["deltas"], *done, *known["end"]))
+    assert said(chunks) == Chunk(reasoning="I think", signature="gAAA")
+
+
+def output_of(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "response.completed", "response": {"status": "completed", "output": [*items]}}
+
+
+def message(text: str, id: str = "m1") -> dict[str, Any]:
+    return {"type": "message", "id": id, "content": [{"type": "output_text", "text": text}]}
+
+
+def call(id: str, arguments: str = "{}") -> dict[str, Any]:
+    return {"type": "function_call", "id": f"fc_{id}", "call_id": id, "name": "f", "arguments": arguments}
+
+
+DELTA = {"type": "response.output_text.delta", "delta": "Hello"}
+THOUGHT = {"type": "response.reasoning_text.delta", "delta": "Hm"}
+REASONING = {"type": "reasoning", "id": "r1", "content": [{"type": "reasoning_text", "text": "Hm"}]}
+
+
+@pytest.mark.parametrize(
+    ("events", "whole"),
+    [
+        # Deltas that say of no item that they are of it, as LiteLLM sends them.
+        ([THOUGHT, DELTA, output_of(REASONING, message("Hello"), call("a"), call("b"))], ("Hello", "Hm", ["a", "b"])),
+        # One place for all items.
+        ([{**THOUGHT, "output_index": 0}, {**DELTA, "output_index": 0}, output_of(REASONING, message("Hello"))],
+         ("Hello", "Hm", [])),
+        ([item_done(**call("a")), item_done(**call("b")), output_of(call("a"), call("b"))], ("", "", ["a", "b"])),
+        ([item_done(**message("Hel")), item_done(**message("lo", "m2")),
+          output_of(message("Hel"), message("lo", "m2"))],
+         ("Hello", "", [])),
+        # Another id in every event, and fewer items at the end.
+        ([{**THOUGHT, "output_index": 0, "item_id": "x1"}, {**DELTA, "output_index": 1, "item_id": "x2"},
+          {"type": "response.output_item.done", "output_index": 1, "item": message("Hello", "x3")},
+          output_of(message("Hello", "x4"))], ("Hello", "Hm", [])),
+        # Messages that are one at the end, and the other way round.
+        ([{**DELTA, "output_index": 0}, {**DELTA, "output_index": 1, "delta": " you"}, output_of(message("Hello you"))],
+         ("Hello you", "", [])),
+        ([{**DELTA, "output_index": 0}, output_of(message("Hel"), message("lo", "m2"))], ("Hello", "", [])),
+        # Reasoning that is called a summary once, and a text once.
+        ([{**THOUGHT, "output_index": 0}, output_of({"type": "reasoning", "id": "r", "summary": [
+            {"type": "summary_text", "text": "Hm"}]})], ("", "Hm", [])),
+        # Text goes on after it was said to be done.
+        ([{**DELTA, "output_index": 0}, {"type": "response.output_text.done", "output_index": 0, "text": "Hello"},
+          {**DELTA, "output_index": 0, "delta": " you"}, output_of(message("Hello you"))], ("Hello you", "", [])),
+        # A start with the first of a text, which deltas go on from; a call whose name comes last.
+        ([{"type": "response.content_part.added", "output_index": 0, "part": {"type": "output_text", "text": "Hel"}},
+          {**DELTA, "output_index": 0, "delta": "lo"}, output_of(message("Hello"))], ("Hello", "", [])),
+        ([{"type": "response.output_item.added", "output_index": 0, "item": {**call("a", ""), "name": ""}},
+          {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"},
+          item_done(**call("a"))
+          , output_of(call("a"))], ("", "", ["a"])),
+        ([{"type": "response.output_item.added", "output_index": 0, "item": message("Hello")}, output_of()],
+         ("Hello", "", [])),
+        ([output_of({"type": "message", "content": "Hello"})], ("Hello", "", [])),
+        ([{"type": "response.completed", "response": {"status": "completed", "output": [None, {"type": []}, {}]}}],
+         ("", "", [])),
+    ],
+)  # fmt: skip
+def test_servers_that_name_items_in_other_ways_say_nothing_twice(
+    events: list[dict[str, Any]], whole: tuple[str, str, list[str]]
+) -> None:
+    chunks, outcome = decode(RESPONSES, sse(*events))
+    text, reasoning, calls = join_chunks(chunks)
+    assert (text, reasoning, [one["id"] for one in calls]) == whole
+    assert all((one["name"], one["arguments"]) == ("f", "{}") for one in calls)
+    assert isinstance(outcome, Ending)
+
+
+def test_a_call_without_a_name_that_only_begins_is_told_at_the_end() -> None:
+    item = {"type": "local_shell_call", "id": "i1", "call_id": "c1", "action": {"type": "exec"}}
+    begun = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    for events in ([begun, output_of()], [begun, output_of(item)], [output_of(item)]):
+        chunks, outcome = decode(RESPONSES, sse(*events))
+        assert [call["id"] for call in join_chunks(chunks)[2]] == ["c1"]
+        assert outcome == Ending("tool_calls", "completed")
