@@ -166,6 +166,18 @@ async def test_the_words_for_states_are_settings(setup: Setup, jobs: Jobs) -> No
     assert (await refreshed(setup, task_id))["state"] == "COMPLETED"
 
 
+async def test_an_error_is_no_new_job_and_may_be_what_became_of_one(tmp_path: Path) -> None:
+    failed = {"error": {"code": "c", "message": f"no {SECRET}"}, "name": "n"}
+    async with prediction_setup(tmp_path, ScriptedProvider(lambda request: json_response(failed))) as setup:
+        await setup.add_model(batch_connector())
+        with pytest.raises(UpstreamError, match=r"^Error from remote service: no \*\*\*$"):
+            await created(setup)
+        source = {"model_id": "m", "state": "RUNNING", "remote_job": {"id": "batch_1"}}
+        task = await setup.store.create(Index.TASK, source)
+        refreshed = await setup.batch.refresh(ANYONE, task.id, source)
+    assert refreshed["remote_job"]["error"]["message"] == "no ***"
+
+
 async def test_an_unchanged_job_is_not_written_again(setup: Setup) -> None:
     task_id = (await created(setup))["task_id"]
     before = await setup.store.get(Index.TASK, task_id)

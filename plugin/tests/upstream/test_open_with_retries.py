@@ -170,6 +170,12 @@ async def test_retry_after_is_waited_for_if_it_is_longer(retry_after: str, wait:
     assert upstream.called_at == [0, wait]
 
 
+async def test_milliseconds_are_waited_for_as_they_are() -> None:
+    upstream = FakeUpstream(FakeResponse(429, {"retry-after": "7", "retry-after-ms": "2500"}), OK)
+    assert await status_of(upstream) == 200
+    assert upstream.called_at == [0, 2.5]
+
+
 async def test_retry_after_may_be_a_date() -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=20), usegmt=True)
     upstream = FakeUpstream(FakeResponse(503, {"retry-after": date}), OK)

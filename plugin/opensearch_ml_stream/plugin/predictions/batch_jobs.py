@@ -14,6 +14,7 @@ from opensearch_ml_stream.connectors.predict import remote_job
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
 from opensearch_ml_stream.connectors.predict.remote_job_rules import RemoteJobRules
+from opensearch_ml_stream.connectors.provider_errors import error_in_body
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.clock import Clock
@@ -65,7 +66,10 @@ class BatchJobs:
         await checks.check(model.guardrails.input, model.readable_text(request), INPUT_TRIGGERED)
         self.calls.apply_rate_limits(model, caller)
         await self.calls.budgets.check(model_id, model.settings, caller.name)
-        remote_job = await self._fetch_job(model, compiled.action, request, parameters)
+        body = await self.calls.fetch(model, request)
+        if (refusal := error_in_body(body)) is not None:  # which a job may have that failed later, but not a new one
+            raise refusal.redacted(model.redactor.error)
+        remote_job = await self._read_job(body, compiled.action, parameters)
         if predict_input.dlq is not None:
             remote_job["dlq"] = predict_input.dlq
         try:
@@ -88,7 +92,8 @@ class BatchJobs:
         except NotFound:
             return source
         action = remote_job.batch_action(model.connector, remote_job.STATUS)
-        status = await self._fetch_job(model, action, _job_request(model, action, source), {})
+        body = await self.calls.fetch(model, _job_request(model, action, source))
+        status = await self._read_job(body, action, {})
         stored_job: Mapping[str, Any] = source.get("remote_job") or {}
         state = remote_job.task_state(status, _remote_job_rules(self.calls.live_settings.current)) or source.get(
             "state"
@@ -147,11 +152,8 @@ class BatchJobs:
         }
         return (await self.store.create(Index.TASK, source)).id
 
-    async def _fetch_job(
-        self, model: CompiledModel, action: Action, request: ProviderRequest, parameters: Mapping[str, str]
-    ) -> dict[str, Any]:
+    async def _read_job(self, body: bytes, action: Action, parameters: Mapping[str, str]) -> dict[str, Any]:
         """Return the provider's description of the job, empty if its response has none."""
-        body = await self.calls.fetch(model, request)
         [output] = await read_responses(action, parameters, [(body, None)], self.scripts)
         job = output[0].get("dataAsMap") if output else None
         return dict(job) if isinstance(job, Mapping) else {}
