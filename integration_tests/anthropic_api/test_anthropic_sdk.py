@@ -194,6 +194,17 @@ def test_errors_are_those_of_the_sdk(shared_sidecar: Sidecar, is_stream: bool) -
     assert (slower.value.type, slower.value.response.headers["retry-after"]) == ("rate_limit_error", "7")
 
 
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_a_conversation_that_is_too_long_is_told_in_anthropic_s_words(shared_sidecar: Sidecar, is_stream: bool) -> None:
+    said = {"message": "This model's maximum context length is 9 tokens", "code": "context_length_exceeded"}
+    with (
+        model(shared_sidecar, "openai", json_response({"error": said}, 400)) as (client, name, _),
+        pytest.raises(anthropic.BadRequestError, match=r"prompt is too long: .*maximum context length") as raised,
+    ):
+        client.messages.create(model=name, max_tokens=9, messages=QUESTION, stream=is_stream)
+    assert raised.value.type == "invalid_request_error"
+
+
 def test_a_member_that_the_provider_cannot_take_is_named(shared_sidecar: Sidecar) -> None:
     search: Any = {"type": "web_search_20250305", "name": "web_search"}
     with (

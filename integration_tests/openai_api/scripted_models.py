@@ -3,6 +3,7 @@
 weather   a call of the tool `weather`, as are `patch` and `search` of the tools of an agent
 json      a JSON text
 limit     429 with Retry-After
+long      400, as the conversation is too long
 break     a stream that breaks off
 anything  "Hello, World!" in three pieces
 """
@@ -29,6 +30,14 @@ CALLS = {
     "patch": ("apply_patch", json.dumps({"input": PATCH})),
     "search": ("mcp__docs__search", '{"query": "a"}'),
 }
+TOO_LONG = {
+    "error": {
+        "message": "Your input exceeds the context window of this model",
+        "type": "invalid_request_error",
+        "param": "input",
+        "code": "context_length_exceeded",
+    }
+}
 _FRAME = {
     "id": "chatcmpl-p",
     "object": "chat.completion.chunk",
@@ -52,6 +61,8 @@ def answer(request: Request) -> Script:
     asked = _last_text(body)
     if asked == "limit":
         return json_response({"error": {"message": "Slow down", "type": "requests"}}, 429, retry_after="7")
+    if asked == "long":
+        return json_response(TOO_LONG, 400)
     if request.path.endswith("/messages"):
         events = _anthropic_events(asked)
         return _stream(events, asked) if body.get("stream") else json_response(_anthropic_whole(asked))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from integration_tests.openai_api.scripted_models import CITY, TEXTS, answer
+from integration_tests.openai_api.scripted_models import CITY, TEXTS, TOO_LONG, answer
 from integration_tests.support.fake_provider import (
     LAST_CHUNK,
     SSE_HEAD,
@@ -35,6 +35,10 @@ def answer_responses(request: Request) -> Script:
     asked = _asked(body["input"])
     if asked == "limit":
         return json_response({"error": {"message": "Slow down", "type": "requests"}}, 429, retry_after="7")
+    if asked == "long":
+        failed = {**_response("failed", []), "error": TOO_LONG["error"]}
+        event = sse_event({"type": "response.failed", "sequence_number": 0, "response": failed}, "response.failed")
+        return [SSE_HEAD, chunk(event), LAST_CHUNK] if body.get("stream") else json_response(TOO_LONG, 400)
     if not body.get("stream"):
         return json_response(_response("completed", [_item(asked)]))
     events = [sse_event({**event, "sequence_number": n}, event["type"]) for n, event in enumerate(_events(asked))]

@@ -201,6 +201,16 @@ def test_a_provider_s_limit_is_a_rate_limit_with_its_time(served: Served, model:
     assert raised.value.type == "rate_limit_error"
 
 
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_a_conversation_that_is_too_long_has_the_code_by_which_clients_compact_theirs(
+    served: Served, model: str, is_stream: bool
+) -> None:
+    with pytest.raises(openai.BadRequestError, match="exceeds the context window") as raised:
+        served.client.chat.completions.create(model=model, messages=asking("long"), stream=is_stream)
+    said = raised.value
+    assert (said.code, said.type, said.param) == ("context_length_exceeded", "invalid_request_error", "input")
+
+
 def test_an_unknown_model_is_not_found_and_a_wrong_member_is_named(served: Served) -> None:
     with pytest.raises(openai.NotFoundError) as missing:
         served.client.chat.completions.create(model="nowhere", messages=asking("hi"))

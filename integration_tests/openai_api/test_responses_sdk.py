@@ -183,6 +183,15 @@ def test_a_provider_s_limit_is_a_rate_limit_with_its_time(served: Served, model:
     assert raised.value.response.headers["retry-after"] == "7"
 
 
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_a_conversation_that_is_too_long_has_the_code_by_which_clients_compact_theirs(
+    served: Served, model: str, is_stream: bool
+) -> None:
+    with pytest.raises(openai.BadRequestError, match="exceeds the context window") as raised:
+        served.client.responses.create(model=model, input="long", stream=is_stream)
+    assert raised.value.code == "context_length_exceeded"
+
+
 @pytest.mark.parametrize(
     "member",
     [{"store": True}, {"background": True}, {"previous_response_id": "resp_1"}, {"conversation": "conv_1"}],
