@@ -13,7 +13,7 @@ TOKENS = [
     b'"', b",", b"null", b"true", b"-1", b"0", b"1e999", b"1e400", b"9" * 5_000, b"[" * 2_000, b'{"a":' * 1_200,
     b"\\ud83d", b"\\ude00", b"\\u0000", b"\\", b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\xe2\x80\xa8",
     b"[DONE]", b"{}", b'"error"', b'"error":"x"', b'{"error":{"message":["x"]}}', b"data: [DONE]\n\n", b"NaN",
-    b"Infinity",
+    b"Infinity", b'\\ud83d"', b'"\\ude00', b"data: ping\n\n", b'"\n"',
 ]  # fmt: skip
 ODD_VALUES = [
     0, -1, 2**31, 2**63, 2**64, 10**400, -0.0, 1.5, 1e308, "", "0", "null", "{}", "[]", "\x00", "\ud83d", "a" * 3_000,

@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun, ToolC
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
     ANTHROPIC_MESSAGES,
-    BEDROCK_MESSAGES,
+    HOSTED_MESSAGES,
 )
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
@@ -169,10 +169,10 @@ def test_of_bedrock_the_event_within_is_passed() -> None:
     body = b"".join([event("other", {}), *map(invoke_chunk, [*events, {**STOP, **METRICS}])])
     for size in (1, 50, 10_000):
         pieces = [body[start : start + size] for start in range(0, len(body), size)]
-        chunks, outcome = play(decoder("bedrock/invoke", BEDROCK_MESSAGES), pieces)
+        chunks, outcome = play(decoder("bedrock/invoke", HOSTED_MESSAGES), pieces)
         assert list(restored(chunks)) == events
         assert isinstance(outcome, Ending)
-    _, outcome = play(decoder("bedrock/invoke", BEDROCK_MESSAGES), [exception("throttlingException", "slow down")])
+    _, outcome = play(decoder("bedrock/invoke", HOSTED_MESSAGES), [exception("throttlingException", "slow down")])
     assert not isinstance(outcome, Ending)
 
 
@@ -180,5 +180,5 @@ def test_recorded_events_of_bedrock_are_restored() -> None:
     recorded = STREAMS["bedrock-invoke-anthropic"]
     framing = AWSEventStreamFraming()
     events = [orjson.loads(b64decode(orjson.loads(one.data)["bytes"])) for one in framing.feed(recorded.data)]
-    chunks, _ = play(decoder("bedrock/invoke", BEDROCK_MESSAGES), [recorded.data])
+    chunks, _ = play(decoder("bedrock/invoke", HOSTED_MESSAGES), [recorded.data])
     assert list(restored(chunks)) == [one for one in events if one["type"] not in ("ping", "message_stop")]

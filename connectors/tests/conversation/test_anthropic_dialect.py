@@ -20,7 +20,6 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
 )
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
     ANTHROPIC_MESSAGES,
-    BEDROCK_MESSAGES,
     HOSTED_MESSAGES,
 )
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -191,7 +190,7 @@ def test_reasoning_without_a_signature_is_another_models_and_left_out() -> None:
 
 def test_the_limit_that_anthropic_requires_has_a_default_that_a_template_may_replace() -> None:
     assert "max_tokens" not in write(said())
-    assert ANTHROPIC_MESSAGES.defaults == HOSTED_MESSAGES.defaults == BEDROCK_MESSAGES.defaults == {"max_tokens": 4096}
+    assert ANTHROPIC_MESSAGES.defaults == HOSTED_MESSAGES.defaults == {"max_tokens": 4096}
 
 
 @pytest.mark.parametrize(
@@ -240,13 +239,13 @@ def test_an_empty_text_which_the_api_refuses_is_not_written() -> None:
 
 
 def test_other_clouds_fetch_nothing_and_have_service_tiers_of_their_own() -> None:
-    for dialect in (HOSTED_MESSAGES, BEDROCK_MESSAGES):
-        assert dialect.write(RICH, Dropping()) == write(RICH)
-        with pytest.raises(InvalidRequest, match=r"\[messages\.image\]: this provider does not fetch"):
-            dialect.write(said(Media("image", url="https://h/a.png")), Dropping())
-        with pytest.raises(InvalidRequest, match=r"\[service_tier\]"):
-            dialect.write(said(service_tier="flex"), Dropping())
-        body = {"messages": [], "service_tier": "auto", "context_management": NONE}
-        with pytest.raises(InvalidRequest, match=r"\[service_tier\]"):
-            dialect.adapt(dict(body), Dropping())
-        assert dialect.adapt(dict(body), Dropping(["service_tier"])) == {"messages": [], "context_management": NONE}
+    dialect = HOSTED_MESSAGES
+    assert dialect.write(RICH, Dropping()) == write(RICH)
+    with pytest.raises(InvalidRequest, match=r"\[messages\.image\]: this provider does not fetch"):
+        dialect.write(said(Media("image", url="https://h/a.png")), Dropping())
+    with pytest.raises(InvalidRequest, match=r"\[service_tier\]"):
+        dialect.write(said(service_tier="flex"), Dropping())
+    body = {"messages": [], "service_tier": "auto", "context_management": NONE}
+    with pytest.raises(InvalidRequest, match=r"\[service_tier\]"):
+        dialect.adapt(dict(body), Dropping())
+    assert dialect.adapt(dict(body), Dropping(["service_tier"])) == {"messages": [], "context_management": NONE}

@@ -5,7 +5,6 @@ import pytest
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
     ANTHROPIC_MESSAGES,
-    BEDROCK_MESSAGES,
     HOSTED_MESSAGES,
 )
 from opensearch_ml_stream.connectors.conversation.dialects.converse import CLAUDE_CONVERSE, CONVERSE
@@ -28,12 +27,12 @@ def chosen(url: str, **parameters: str) -> tuple[str, Dialect | None]:
     [
         ("https://api.anthropic.com/v1/messages", "anthropic/v1/messages", ANTHROPIC_MESSAGES),
         (f"{VERTEX}:rawPredict", "vertex/anthropic", HOSTED_MESSAGES),
-        (f"{CLAUDE}/invoke", "bedrock/invoke", BEDROCK_MESSAGES),
-        (f"{CLAUDE}/invoke-with-response-stream", "bedrock/invoke", BEDROCK_MESSAGES),
+        (f"{CLAUDE}/invoke", "bedrock/invoke", HOSTED_MESSAGES),
+        (f"{CLAUDE}/invoke-with-response-stream", "bedrock/invoke", HOSTED_MESSAGES),
         (
             f"{BEDROCK}arn%3Aaws%3Abedrock%3A%3A%3Ainference-profile%2Fanthropic.c/invoke",
             "bedrock/invoke",
-            BEDROCK_MESSAGES,
+            HOSTED_MESSAGES,
         ),
         (f"{BEDROCK}meta.llama3-8b-instruct-v1:0/invoke", "bedrock/invoke", None),
         (f"{BEDROCK}${{parameters.model}}/invoke", "bedrock/invoke", None),
@@ -53,7 +52,7 @@ def test_the_url_says_whose_model_it_is(url: str, spec: str, dialect: Dialect | 
         ("https://gateway/claude", "bedrock/converse/claude", CLAUDE_CONVERSE),
         ("https://gateway/claude", "bedrock/converse", CONVERSE),
         ("https://gateway/claude", "anthropic/v1/messages", ANTHROPIC_MESSAGES),
-        (f"{CLAUDE}/invoke", "bedrock/invoke", BEDROCK_MESSAGES),
+        (f"{CLAUDE}/invoke", "bedrock/invoke", HOSTED_MESSAGES),
         (f"{CLAUDE}/invoke", "bedrock/converse/claude", CLAUDE_CONVERSE),
         (f"{BEDROCK}m/invoke", "bedrock/invoke", None),
     ],
@@ -66,5 +65,5 @@ def test_an_interface_that_is_named_decides_and_the_url_says_which_variant_it_is
 
 def test_a_parameter_of_the_connector_may_say_whose_model_it_is() -> None:
     assert chosen(f"{BEDROCK}${{parameters.model}}/invoke", model="anthropic.claude-3-haiku") == (
-        "bedrock/invoke", BEDROCK_MESSAGES,
+        "bedrock/invoke", HOSTED_MESSAGES,
     )  # fmt: skip

@@ -1,7 +1,12 @@
 """What the streams of AWS services do that one would not expect."""
 
+from collections.abc import Callable
+
+import pytest
+
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
-from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_VALUES
+from opensearch_ml_stream.connectors.errors import StreamTruncated, UnreadableEvent, UpstreamError
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.eventstream_frames import event, exception, invoke_chunk
 from tests.providers.stream_bodies import decode, error_of
@@ -80,3 +85,29 @@ def test_other_frames_of_aws_are_passed_over() -> None:
     ollama = b'{"response":"a","done":true,"done_reason":"stop"}\n'
     data = event("keepAlive", b"x") + event("PayloadPart", ollama)
     assert decode("sagemaker/invocations", data) == ([Chunk("a")], Ending("stop", "stop"))
+
+
+@pytest.mark.parametrize(
+    ("preset", "frame"),
+    [
+        ("bedrock/invoke", lambda text: invoke_chunk(b'{"generation":"%b","x":NaN}' % text)),
+        ("bedrock/converse", lambda text: event("contentBlockDelta", b'{"delta":{"text":"%b"},"x":NaN}' % text)),
+        ("sagemaker/invocations", lambda text: event("PayloadPart", b'{"generation":"%b","x":NaN}\n' % text)),
+    ],
+)
+def test_what_is_not_quite_json_in_a_frame_is_read_as_it_is_meant(preset: str, frame: Callable[[bytes], bytes]) -> None:
+    data = b"".join(map(frame, (b"a\xff", rb"\ud83d", rb"\ude00b", rb"\ud83d", b"c")))
+    chunks, _ = decode(preset, data)
+    assert chunks == [Chunk("a\ufffd"), Chunk("\U0001f600b"), Chunk("\ufffd"), Chunk("c")]
+
+
+@pytest.mark.parametrize("payload", [{}, {"bytes": 7}, {"bytes": "!"}, []])
+def test_a_chunk_without_an_event_of_the_model_is_an_error(payload: object) -> None:
+    data = invoke_chunk({"generation": "a"}) + event("chunk", payload) + invoke_chunk({"generation": "b"})
+    chunks, outcome = decode("bedrock/invoke", data)
+    assert (chunks, type(outcome)) == ([Chunk("a")], UnreadableEvent)
+
+
+def test_the_values_in_an_event_of_the_model_count() -> None:
+    too_many = b'{"generation":"b","x":[%b0]}' % (b"0," * 2 * MAX_EVENT_VALUES)
+    assert "values" in error_of("bedrock/invoke", invoke_chunk(too_many)).reason

@@ -8,7 +8,6 @@ from opensearch_ml_stream.connectors.conversation.dialect import Dialect
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
     ANTHROPIC_MESSAGES,
-    BEDROCK_MESSAGES,
     HOSTED_MESSAGES,
 )
 from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import KIN
@@ -163,7 +162,7 @@ def test_the_dialect_that_is_named_is_spoken_at_any_address(url: str, name: str)
         (AZURE_2023, CHAT, openai_kin.AZURE_OLD),
         ("https://gateway/v1/messages", "vertex/anthropic", HOSTED_MESSAGES),
         (f"{VERTEX}/anthropic/models/claude@1:rawPredict", "anthropic/v1/messages", HOSTED_MESSAGES),
-        (f"{AWS}/model/anthropic.claude-v2/invoke", "anthropic/v1/messages", BEDROCK_MESSAGES),
+        (f"{AWS}/model/anthropic.claude-v2/invoke", "anthropic/v1/messages", HOSTED_MESSAGES),
         ("https://gateway/v1/messages", "anthropic/v1/messages", ANTHROPIC_MESSAGES),
         # Of two that say something, the name.
         ("https://api.deepseek.com/v1/chat/completions", "vllm/v1/chat/completions", openai_kin.TAKES_REASONING),

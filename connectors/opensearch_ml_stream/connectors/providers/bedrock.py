@@ -1,6 +1,6 @@
 """Amazon Bedrock: Converse, InvokeModel and OpenAI's interface."""
 
-from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import BEDROCK_MESSAGES
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import HOSTED_MESSAGES
 from opensearch_ml_stream.connectors.conversation.dialects.converse import CLAUDE_CONVERSE, CONVERSE
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE, WHOLE_CONVERSE
@@ -32,7 +32,7 @@ PROVIDER = Provider(
             CONVERSE,
         ),
         Interface(
-            (), BEDROCK_INVOKE, (r"/model/.*anthropic.*/invoke(-with-response-stream)?\?",), dialect=BEDROCK_MESSAGES
+            (), BEDROCK_INVOKE, (r"/model/.*anthropic.*/invoke(-with-response-stream)?\?",), dialect=HOSTED_MESSAGES
         ),
         Interface((BEDROCK_INVOKE.name,), BEDROCK_INVOKE, (r"/model/.+/invoke(-with-response-stream)?\?",)),
         Interface(("bedrock/openai/v1/chat/completions",), OPENAI_CHAT),

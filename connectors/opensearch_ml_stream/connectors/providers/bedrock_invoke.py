@@ -13,6 +13,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.decoding.contract import Finishing, Outcome
+from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.providers.bedrock_text_models import GUARDRAIL_ACTION, INTERVENED
 from opensearch_ml_stream.connectors.providers.detected_dialect import DetectedDialect
@@ -21,8 +22,38 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 _METRICS = "amazon-bedrock-invocationMetrics"
 
 
+class ChunkFraming:
+    """The model's events, out of the `chunk` frames that hold them; other frames hold nothing of the response."""
+
+    __slots__ = ("_frames", "error")
+
+    def __init__(self) -> None:
+        self._frames = AWSEventStreamFraming()
+        self.error: UpstreamError | None = None
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Return the model's events in the frames that end within `data`."""
+        frames = self._frames.feed(data)
+        self.error = self._frames.error
+        return [Event("", _model_event(frame)) for frame in frames if frame.name == "chunk"]
+
+    def close(self) -> list[Event]:
+        """Set `error` if the body ended within a frame."""
+        self._frames.close()
+        self.error = self._frames.error
+        return []
+
+
+def _model_event(frame: Event) -> bytes:
+    """Return the event in a frame, what no dialect can read if there is none."""
+    try:
+        return b64decode(frame.payload["bytes"], validate=True)
+    except (ValueError, KeyError, TypeError):
+        return b"(no event in base64)"
+
+
 class BedrockInvoke:
-    """Reads `chunk` events by the model's dialect; other events hold nothing of the response."""
+    """Reads the model's events by its dialect, and what Bedrock adds to them."""
 
     __slots__ = ("_blocked", "_dialect", "_usage")
 
@@ -33,12 +64,9 @@ class BedrockInvoke:
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunks of the model's event; the dialect decides what ends the stream."""
-        if event.name != "chunk":
-            return None
-        inner = Event("", b64decode(event.payload["bytes"], validate=True))
-        if b'"amazon-bedrock-' in inner.data:
-            self._read_additions(inner.payload)
-        outcome = self._dialect.read(inner, chunks)
+        if b'"amazon-bedrock-' in event.data:
+            self._read_additions(event.payload)
+        outcome = self._dialect.read(event, chunks)
         return self._complete(outcome) if isinstance(outcome, Ending) else outcome
 
     def end_of_input(self) -> Outcome:
@@ -69,6 +97,6 @@ class BedrockInvoke:
 BEDROCK_INVOKE = StreamSpec(
     name="bedrock/invoke",
     enable=Enable(url=(("/invoke", "/invoke-with-response-stream"),), drop=("stream", "stream_options")),
-    framing=AWSEventStreamFraming,
+    framing=ChunkFraming,
     reader=BedrockInvoke,
 )

@@ -11,7 +11,7 @@
 """
 
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -296,9 +296,6 @@ def _adapt_to_host(body: dict[str, Any], refuse: Refuse) -> dict[str, Any]:
     return body
 
 
-Inner = Callable[[Event], Event | None]
-"""Returns Anthropic's event that one of a provider holds, None for none."""
-
 # What a client is told in other ways: that the stream lives, and how it ends.
 _NOT_PASSED = ("ping", "message_stop", "error")
 _DELTA_EVENT, _TEXT_DELTA = frozenset({"type", "index", "delta"}), frozenset({"type", "text"})
@@ -311,21 +308,19 @@ class ChooseMoreThanText:
     another block, is chosen.
     """
 
-    __slots__ = ("_block", "_has_called", "_inner")
+    __slots__ = ("_block", "_has_called")
 
-    def __init__(self, wants_usage: bool = True, *, inner: Inner) -> None:
-        self._inner = inner
+    def __init__(self, wants_usage: bool = True) -> None:
         self._block: object = None  # the number of the block that was started last
         self._has_called = False
 
     def __call__(self, event: Event, chunks: Sequence[Chunk], outcome: Outcome | Finishing | None) -> Event | None:
         """Choose an event; see `ChooseEvent`."""
-        inner = self._inner(event)
-        if inner is None or not self._says_more_than_text(inner.payload):
+        if not self._says_more_than_text(event.payload):
             return None
         if any(chunk.tool_calls for chunk in chunks):
             self._has_called = True
-        return self._ended_by_calls(inner) if self._has_called else inner
+        return self._ended_by_calls(event) if self._has_called else event
 
     def _ended_by_calls(self, event: Event) -> Event:
         """Return an event that does not say of an answer with calls that it has finished."""
@@ -357,15 +352,6 @@ def end_with_calls(message: Mapping[str, Any]) -> Mapping[str, Any]:
     return message if after_calls(reason) == reason else {**message, "stop_reason": "tool_use"}
 
 
-def _itself(event: Event) -> Event:
-    return event
-
-
-def _within_chunk(event: Event) -> Event | None:
-    """Return the event of the model within one of Bedrock's, which the reader has read."""
-    return Event("", b64decode(event.payload["bytes"])) if event.name == "chunk" else None
-
-
 # What a connector's template may add, and Anthropic does not take where it only counts.
 _OF_THE_ANSWER = frozenset({
     "max_tokens", "metadata", "service_tier", "stop_sequences", "stream", "temperature", "top_k", "top_p",
@@ -381,13 +367,10 @@ ANTHROPIC_MESSAGES = Dialect(
     partial(_write, is_hosted=False),
     turns=("system", "messages"),
     defaults={"max_tokens": DEFAULT_MAX_TOKENS},
-    as_sent=partial(ChooseMoreThanText, inner=_itself),
+    as_sent=ChooseMoreThanText,
     counting=TokenCounting("/v1/messages", "/v1/messages/count_tokens", _counted),
 )
 """Anthropic's own API."""
 
 HOSTED_MESSAGES = replace(ANTHROPIC_MESSAGES, write=partial(_write, is_hosted=True), adapt=_adapt_to_host)
-"""Vertex AI's, whose templates have `anthropic_version`."""
-
-BEDROCK_MESSAGES = replace(HOSTED_MESSAGES, as_sent=partial(ChooseMoreThanText, inner=_within_chunk))
-"""InvokeModel's of Bedrock, whose templates have `anthropic_version`; its events are in base64."""
+"""Vertex AI's, and InvokeModel's of Bedrock, whose templates have `anthropic_version`."""
