@@ -131,6 +131,7 @@ MENDED_CALLS: dict[str, tuple[list[Any], list[Body]]] = {
                     [WHOLE_CALL[0], fragment("1}", index=0, type="function")]),
     "another id in each fragment": ([[WHOLE_CALL[0]], [fragment("1}", index=0, id="c9")]], WHOLE_CALL),
     "without a type": ([[{name: value for name, value in WHOLE_CALL[0].items() if name != "type"}]], WHOLE_CALL[:1]),
+    "type null, later": ([[WHOLE_CALL[0]], [{**WHOLE_CALL[1], "type": None}]], WHOLE_CALL),
     "arguments as an object": ([[call(arguments={"a": 1})]], [call(arguments='{"a":1}')]),
     "an object in place of the list": ([TWO_CALLS[0]], TWO_CALLS[:1]),
     "function null": ([[WHOLE_CALL[0]], [{"index": 0, "function": None}], [WHOLE_CALL[1]]],

@@ -76,7 +76,7 @@ class _Calls:
             if fragment.index in self._numbers:
                 if call.id is not None:
                     return False
-            elif self.is_taken(call.id) or call.type is None or not (call.function or call.custom):
+            elif self.is_taken(call.id) or call.type is msgspec.UNSET or not (call.function or call.custom):
                 return False
             else:
                 begun += 1
@@ -380,7 +380,7 @@ _DELTA = {
     "function_call": Function | None,
 }
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,3}(?:\.0)?").fullmatch
-_CALL = {"type": CallType | None, "function": None, "custom": Custom | None}
+_CALL = {"type": CallType, "function": None, "custom": Custom | None}
 
 
 def _mended_function(sent: Any, calls: _Calls, fragment: ToolCall) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Call(_Form):
 
     index: int
     id: _Name | None = None
-    type: CallType | None = None
+    type: CallType | msgspec.UnsetType = msgspec.UNSET  # a null would take a client's away
     function: Function | None = None
     custom: Custom | None = None
 
