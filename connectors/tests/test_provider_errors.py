@@ -188,7 +188,8 @@ ERRORS: list[Any] = [
     {"error": "no", "code": 7, "status": 500, "request_id": "r"},
     {"error": ["no"]},
     [{"error": {"message": "no"}}],
-    {"error": {"message": "no"}, "user_id": "u", "choices": []},
+    {"error": {"message": "no"}, "user_id": "u", "is_error": True, "choices": [], "usage": {"a": 1}},
+    {"error": {"code": "no"}},
     {"object": "error", "message": "no"},
     {"type": "error", "error": {"message": "no"}},
     {"success": False, "errors": [{"message": "no"}], "messages": [], "result": None},
@@ -206,6 +207,8 @@ MAYBE_ERRORS: list[Any] = [
     {"errors": ["no"], "kind": "x"},
     {"status": 500, "title": "no"},
     {"error": "no", "choices": [{"text": "a"}]},
+    {"error": {"message": "no"}, "prediction": 0.25},
+    {"error": {"type": "rmse", "value": 0.1}, "kind": "x"},
     {"error": 0.25, "prediction": 1},
 ]
 RESULTS: list[Any] = [

@@ -50,9 +50,10 @@ _RESULTS = (
 # What may stand beside an error's text, in an object that is nothing but an error.
 _BESIDE_ERRORS = frozenset({
     "code", "detail", "details", "error", "error_code", "error_description", "error_type", "errors", "estimated_time",
-    "id", "message", "messages", "object", "param", "path", "request_id", "requestId", "result", "status",
-    "status_code", "statusCode", "success", "timestamp", "trace", "trace_id", "type", "warnings",
+    "id", "message", "messages", "metadata", "object", "param", "path", "request_id", "requestId", "result", "status",
+    "status_code", "statusCode", "success", "timestamp", "trace", "trace_id", "type", "usage", "warnings",
 })  # fmt: skip
+_ABSENT: tuple[Any, ...] = (None, "", [], {})
 _MAY_BE_ERROR = (b'"error', b'__type"', b'"base_resp"')
 _AWS_NAME = re.compile(r"\w+(?:Exception|Error|Fault|Failure)")
 _DIGITS = re.compile(r"[0-9]{1,9}")
@@ -216,13 +217,18 @@ def _is_error(value: dict[str, Any]) -> bool:
         return True
     if value.get("error_code") and isinstance(value.get("error_msg"), str):
         return True
-    if any(value.get(name) for name in _RESULTS):
+    present = {name: member for name, member in value.items() if member not in _ABSENT}
+    others = [member for name, member in present.items() if name not in _BESIDE_ERRORS]
+    if any(name in present for name in _RESULTS) or any(_is_more_than_a_word(member) for member in others):
         return False
-    error, errors = value.get("error"), value.get("errors")
-    if isinstance(error, dict) and any(error.get(name) for name in ("message", "code", "type")):
+    error, errors = present.get("error"), present.get("errors")
+    if isinstance(error, dict) and isinstance(error.get("message"), str):
         return True
-    is_said = (isinstance(error, str | list) and error) or (isinstance(errors, list) and errors)
-    return bool(is_said) and value.keys() <= _BESIDE_ERRORS
+    return not others and (isinstance(error, str | list | dict) or isinstance(errors, list))
+
+
+def _is_more_than_a_word(member: object) -> bool:
+    return isinstance(member, int | float | list | dict) and not isinstance(member, bool)
 
 
 @dataclass(slots=True)
