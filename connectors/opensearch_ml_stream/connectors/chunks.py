@@ -137,6 +137,26 @@ class Usage:
     reasoning_tokens: int | None = None
     cache_write_tokens: int | None = None
 
+    def after(self, earlier: "Usage | None") -> "Usage":
+        """Return these counts of a stream that has reported others before, of which 0 or nothing takes none back."""
+        if earlier is None:
+            return self
+        inputs, outputs = (
+            _later(self.input_tokens, earlier.input_tokens),
+            _later(self.output_tokens, earlier.output_tokens),
+        )
+        total = _later(self.total_tokens, earlier.total_tokens)
+        if (inputs, outputs) != (self.input_tokens, self.output_tokens) and earlier.total_tokens and total:
+            total = max(earlier.total_tokens, total)
+        return Usage(
+            inputs,
+            outputs,
+            total,
+            _later(self.cached_tokens, earlier.cached_tokens),
+            _later(self.reasoning_tokens, earlier.reasoning_tokens),
+            _later(self.cache_write_tokens, earlier.cache_write_tokens),
+        )
+
     def as_dict(self) -> dict[str, int]:
         """Return the reported counts by name, with the total computed where only its two parts are reported."""
         counts = {
@@ -165,6 +185,10 @@ class Ending:
     usage: Usage | None = None
     model: str | None = None
     guardrail: str | None = None
+
+
+def _later(now: int | None, before: int | None) -> int | None:
+    return before if not now and before is not None else now
 
 
 def _response_chunk(response: Mapping[str, Any]) -> Chunk:

@@ -18,9 +18,8 @@ from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeR
 from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
-_USAGE_FIELDS = (
-    "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "thinking_tokens",
-)  # fmt: skip
+_INPUT_FIELDS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_USAGE_FIELDS = (*_INPUT_FIELDS, "output_tokens", "thinking_tokens")
 MAX_OPEN_BLOCKS = 16  # whose input is kept: Anthropic has one at a time
 
 
@@ -128,7 +127,10 @@ class Anthropic:
         details = event_fields.mapping(event_fields.mapping(usage).get("output_tokens_details"))
         reported = {**event_fields.mapping(usage), "thinking_tokens": details.get("thinking_tokens")}
         counts = {field: event_fields.count(reported.get(field)) for field in _USAGE_FIELDS}
-        self._usage.update({field: count for field, count in counts.items() if count is not None})
+        has_input = any(counts[field] for field in _INPUT_FIELDS)
+        for field, count in counts.items():  # of which 0 takes none back: where all of the input is 0, it is not said
+            if count or (count is not None and (field not in self._usage or (has_input and field in _INPUT_FIELDS))):
+                self._usage[field] = count
 
     def _read_usage(self) -> Usage | None:
         """Return the counts; `input_tokens` leaves out what was read from a cache or written to it."""

@@ -58,7 +58,7 @@ class BedrockConverse:
         elif name == "messageStop":
             self._finish = event_fields.name(payload["stopReason"]) or "end_turn"
         elif name == "metadata":
-            self._usage = _usage(event_fields.mapping(payload.get("usage")))
+            self._usage = _usage(event_fields.mapping(payload.get("usage"))).after(self._usage)
             return None if self._finish is None else self._ending()
         return None
 

@@ -79,18 +79,19 @@ class BedrockInvoke:
         if metrics:  # whose count of the input leaves out what was read from a cache or written to it
             cached = event_fields.count(metrics.get("cacheReadInputTokenCount"))
             written = event_fields.count(metrics.get("cacheWriteInputTokenCount"))
-            self._usage = Usage(
+            usage = Usage(
                 input_tokens=event_fields.total(event_fields.count(metrics.get("inputTokenCount")), cached, written),
                 output_tokens=event_fields.count(metrics.get("outputTokenCount")),
                 cached_tokens=cached,
                 cache_write_tokens=written,
             )
+            self._usage = usage.after(self._usage)
         self._blocked = self._blocked or payload.get(GUARDRAIL_ACTION) == INTERVENED
 
     def _complete(self, ending: Ending) -> Ending:
         """Return the ending with Bedrock's additions: its token counts, and whether a guardrail intervened."""
-        if ending.usage is None:
-            ending = replace(ending, usage=self._usage)
+        if self._usage is not None:
+            ending = replace(ending, usage=self._usage if ending.usage is None else ending.usage.after(self._usage))
         return replace(ending, finish_reason="content_filter") if self._blocked else ending
 
 

@@ -68,11 +68,7 @@ class BedrockTextModel:
         output_tokens = event_fields.count(payload.get(self._names.output_tokens))
         if input_tokens is None and output_tokens is None:
             return
-        last = self._usage or Usage()
-        self._usage = Usage(
-            last.input_tokens if input_tokens is None else input_tokens,
-            last.output_tokens if output_tokens is None else output_tokens,
-        )
+        self._usage = Usage(input_tokens, output_tokens).after(self._usage)
 
 
 TITAN = FieldNames("outputText", "completionReason", "inputTextTokenCount", "totalOutputTextTokenCount")

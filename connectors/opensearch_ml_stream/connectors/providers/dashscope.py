@@ -44,7 +44,7 @@ class DashScope:
         self._read_message(event_fields.mapping(choice.get("message")), chunks)
         self._finish = native_finish_reason(choice.get("finish_reason")) or self._finish
         if usage := event_fields.mapping(payload.get("usage")):
-            self._usage = _read_usage(usage)
+            self._usage = _read_usage(usage).after(self._usage)
         return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:

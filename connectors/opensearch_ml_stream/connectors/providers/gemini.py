@@ -51,7 +51,7 @@ class Gemini:
                 self._finish = finish
                 self._end_call(chunks)
         if usage := event_fields.mapping(payload.get("usageMetadata")):
-            self._usage = _usage(usage)
+            self._usage = _usage(usage).after(self._usage)
         self._model = self._model or event_fields.name(payload.get("modelVersion"))
         blocked = event_fields.mapping(payload.get("promptFeedback")).get("blockReason")
         if blocked and not candidates:

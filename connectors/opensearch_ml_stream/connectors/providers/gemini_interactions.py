@@ -120,7 +120,7 @@ class GeminiInteractions:
         self._read_status(interaction.get("status"))
         self._model = event_fields.name(interaction.get("model")) or self._model
         if usage := event_fields.mapping(interaction.get("usage")):
-            self._usage = _read_usage(usage)
+            self._usage = _read_usage(usage).after(self._usage)
 
     def _ending(self) -> Ending:
         reason = finish_reason(self._status)

@@ -53,7 +53,7 @@ class OpenAIChat:
                 usage = usage or choice.get("usage")  # Moonshot's
         groq = event_fields.mapping(payload["x_groq"]) if "x_groq" in payload else _NOTHING
         if isinstance(usage := usage or groq.get("usage"), dict) and usage:
-            self._usage = _read_usage(usage)
+            self._usage = _read_usage(usage).after(self._usage)
         if not self._model and isinstance(model := payload.get("model"), str):
             self._model = model
         if error := payload.get("error") or groq.get("error") or choice.get("error"):  # the last is OpenRouter's

@@ -41,7 +41,7 @@ class WorkersAI:
         if text or tool_calls:
             chunks.append(Chunk(text, tool_calls=tool_calls))
         if usage := event_fields.mapping(payload.get("usage")):
-            self._usage = _read_usage(usage)
+            self._usage = _read_usage(usage).after(self._usage)
         self._finish = event_fields.name(payload.get("finish_reason")) or self._finish
         if "response" not in payload and not (calls or usage) and (error := error_without_result(payload)) is not None:
             return error

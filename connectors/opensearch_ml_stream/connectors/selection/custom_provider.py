@@ -89,7 +89,7 @@ class CustomProvider:
         for value in finish:
             self._finish = native_finish_reason(value) or self._finish
         for value in usage:
-            self._usage = _usage(event_fields.mapping(value))
+            self._usage = _usage(event_fields.mapping(value)).after(self._usage)
         if kind and kind in rules.end_kinds:
             return self._ending()
         return FINISHING if self._finish is not None else None
