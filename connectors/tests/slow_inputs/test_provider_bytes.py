@@ -143,6 +143,7 @@ def _times(piece: bytes, size: int = _MIB) -> bytes:
 _STREAMS: dict[str, tuple[str, bytes]] = {
     "events of nothing": ("openai/v1/chat/completions", _times(b"data:{}\n\n")),
     "lines of nothing": ("openai/v1/chat/completions", _times(b"data:\n")),
+    "events that say nothing": ("dashscope/generation", _times(b"data: [DONE]\n\n")),
     "comments": ("openai/v1/chat/completions", _times(b":\n")),
     "returns": ("openai/v1/chat/completions", _times(b"\r")),
     "a tool call in each event": (
@@ -167,6 +168,15 @@ _STREAMS: dict[str, tuple[str, bytes]] = {
     "an event of halves": (
         "openai/v1/chat/completions", _BEGIN + _BEGIN.replace(b'"a"', b'"' + _times(b"\\ud83d", 3 * _MIB) + b'"'),
     ),
+    **{
+        f"an event of {name}": ("openai/v1/chat/completions", _BEGIN + _BEGIN.replace(b'"a"', b'"' + text + b'"'))
+        for name, text in {
+            "bytes that are no UTF-8": _times(b"\xff", 3 * _MIB),
+            "line breaks within a string": _times(b"a\r", 3 * _MIB),
+            "escaped quotes and half a pair": _times(rb"\"", 3 * _MIB) + rb"\ud83d",
+        }.items()
+    },
+    "an event of constants": ("openai/v1/chat/completions", b'data:{"a":[' + _times(b"NaN,", 600_000) + b"0]}\n\n"),
     "an array of nothing": ("gemini/v1beta/generatecontent/json-array", b"[" + _times(b"{},") + b"{}]"),
     "an array that is deep": ("gemini/v1beta/generatecontent/json-array", b"[" + _times(b"{")),
     "an array of arrays": ("gemini/v1beta/generatecontent/json-array", b'[{"a":[' + _times(b"[],")),

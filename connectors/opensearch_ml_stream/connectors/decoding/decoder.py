@@ -174,12 +174,13 @@ class Decoder:
 
     def _unreadable(self, event: Event) -> Outcome | Finishing | None:
         """Return the error for an event that may hold a part of the response; none once it is known to be complete."""
+        goes_on = FINISHING if self.is_ending else None
+        if _says_nothing(event.data) or (event.name and _says_nothing(event.name.encode())):
+            return goes_on
         if (error := error_without_result(_json_or_text(event))) is not None:
             return error
         if self.is_ending:
-            return FINISHING
-        if _says_nothing(event.data) or (event.name and _says_nothing(event.name.encode())):
-            return None
+            return goes_on
         if self._is_closing:
             return truncated("the end of an event")
         return UnreadableEvent("The provider sent an event that is not of the form its connector announces")

@@ -47,10 +47,10 @@ def read(data: bytes) -> tuple[bytes, Any]:
 def repair(data: bytes) -> bytes:
     """Return the JSON that is meant by a text which the strict parser refuses, if it is any."""
     text = data if data.isascii() else data.decode("utf-8", "replace").encode().removeprefix(BYTE_ORDER_MARK)
+    text = mask_escapes(text)
     quotes = text.count(b'"')
     if quotes > MAX_QUOTES and quotes * MIN_BYTES_OF_QUOTE > len(text):
-        return text
-    text = mask_escapes(text)
+        return unmask_escapes(text)
     parts = text.split(b'"')
     if len(parts) > 1:
         parts[1::2] = _repair_strings(b'"'.join(parts[1::2])).split(b'"')
