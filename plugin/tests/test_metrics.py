@@ -12,7 +12,7 @@ from prometheus_client import values
 from prometheus_client.mmap_dict import MmapedDict
 
 from opensearch_ml_stream.connectors.chunks import Ending, Usage
-from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Throttled, UpstreamError
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Throttled, Unavailable, UpstreamError
 from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import RuntimeMetrics
 from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, BackgroundFailures, Metrics
@@ -202,6 +202,22 @@ def test_every_page_that_a_worker_maps_has_its_place_on_the_disk(worker: Any, tm
     sizes = {path.name.partition("_")[0]: path.stat() for path in tmp_path.glob("*.db")}
     assert sizes["histogram"].st_size > 8 * sizes["gauge"].st_size
     assert all(stat.st_blocks * 512 >= stat.st_size for stat in sizes.values())
+
+
+def test_metrics_that_cannot_be_read_as_no_descriptor_is_left_are_unavailable(
+    worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics = worker(os.getpid())
+    add_stream(metrics, Ending())
+
+    def refuse(*_: object, **__: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("builtins.open", refuse)
+        with pytest.raises(Unavailable, match="Metrics cannot be read now: Too many open files"):
+            metrics.text()
+    assert metrics.text()
 
 
 def test_what_the_disk_has_no_room_for_is_not_counted_and_said_once(

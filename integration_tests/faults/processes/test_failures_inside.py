@@ -16,7 +16,7 @@ import pytest
 from integration_tests.cli.commands import COMMAND, environment
 from integration_tests.support.conditions import eventually
 from integration_tests.support.sidecars import Sidecar, running_sidecar
-from integration_tests.support.worker_processes import descriptors, worker_pids
+from integration_tests.support.worker_processes import descriptors, listeners, worker_pids
 
 ON = {"opensearch_ml_stream.extensions.acme": "true"}
 FORKS = """
@@ -148,6 +148,7 @@ def test_a_worker_that_cannot_be_forked_is_replaced_later_while_the_other_serves
             assert details == [problem("supervisor", "BlockingIOError: Resource temporarily unavailable")]
         (code / "no fork").unlink()
         eventually(lambda: sidecar.log.read_text().count("serves") == 3)
+        assert listeners(sidecar.url) == 2
         assert failures(sidecar, "supervisor") >= 1
         assert sidecar.stop() == 0
 

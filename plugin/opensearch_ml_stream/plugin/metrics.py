@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.decoding.event_fields import MAX_COUNT
-from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
+from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, Unavailable
 from opensearch_ml_stream.plugin.metric_files import MetricFiles
 
 log = logging.getLogger(__name__)
@@ -204,11 +204,17 @@ class Metrics:
         self._collectors.append(collector)
 
     def text(self) -> bytes:
-        """Return the metrics of all workers in Prometheus' text exposition format, version 0.0.4."""
+        """Return the metrics of all workers in Prometheus' text exposition format, version 0.0.4.
+
+        Unavailable if their files cannot be read now, as when no descriptor is left.
+        """
         others = CollectorRegistry(auto_describe=False)
         for collector in self._collectors:
             others.register(collector)
-        return generate_latest(self._of_all_workers()) + generate_latest(others)
+        try:
+            return generate_latest(self._of_all_workers()) + generate_latest(others)
+        except OSError as error:
+            raise Unavailable(f"Metrics cannot be read now: {error.strerror}") from error
 
     def output_tokens(self) -> dict[str, float]:
         """Return how many tokens the streams of each model have had so far, in all workers, as providers counted."""

@@ -150,8 +150,12 @@ def test_a_worker_that_never_comes_to_serve_is_replaced_ever_later(machine: Fake
         for pid in machine.running.keys() - {1001}:
             machine.dies(pid)()
 
+    failures = TaskFailures(clock=lambda: machine.now)
     machine.events = [*machine.passes(5), *[fails] * 200, machine.asked_to_stop, *machine.passes(0.5)]
-    assert run(machine, workers=2) == 0
+    assert run(machine, workers=2, failures=failures) == 0
+    assert failures.problems() == [
+        "The background task supervisor has failed (a worker ended before it served) and is tried again; see the log"
+    ]
     [_, _, *tries] = machine.tries
     pauses = [round(later - earlier) for earlier, later in pairwise(tries)]
     assert pauses[:6] == [1, 2, 4, 8, 16, 30]

@@ -73,11 +73,12 @@ class Listeners:
         self._sockets[place].close()
 
     def take(self, place: int) -> None:
-        """Take connections at a place again, if it was left; OSError if that cannot be now."""
+        """Bind a socket for the next worker at a place, if it was left; OSError if that cannot be now.
+
+        The worker listens itself, when it serves: nobody waits for one that may end before.
+        """
         if place in self._left:
-            listener = self._bind()
-            listener.listen(BACKLOG)
-            self._sockets[place] = listener
+            self._sockets[place] = self._bind()
             self._left.discard(place)
 
     def _bind(self) -> socket.socket:

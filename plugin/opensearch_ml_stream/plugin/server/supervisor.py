@@ -63,7 +63,7 @@ class Port(Protocol):
         ...
 
     def take(self, place: int) -> None:
-        """Take connections at a place again, if it was left. OSError if that cannot be now."""
+        """Let the next worker at a place take connections, if it was left. OSError if that cannot be now."""
         ...
 
 
@@ -139,7 +139,7 @@ class Supervisor:
         self._workers: dict[int, Worker] = {}
         self._due: dict[int, float] = {}  # places without a worker, and the seconds until they get one
         self._pauses: dict[int, float] = {}  # by place, before the next try where one has not come to serve
-        self._unstarted: set[int] = set()  # places for which there was no process
+        self._unstarted: set[int] = set()  # places that have had no process, or none that served, since one failed
         self._fails = False  # the last turn
         self._stops = 0
         self._left = 0.0  # seconds until the rest is killed, in a stop
@@ -202,21 +202,23 @@ class Supervisor:
                 error.strerror,
                 self._due[place],
             )
-            self._failures.failed(TASK, error, again=place in self._unstarted)
-            self._unstarted.add(place)
+            self._count_failed_start(place, error)
             return
-        if place in self._unstarted:
-            self._unstarted.remove(place)
-            self._failures.recovered(TASK)
         self._due.pop(place, None)
         self._workers[pid] = Worker(place, pid, side)
+
+    def _count_failed_start(self, place: int, error: OSError | str) -> None:
+        """Count a process that was not started, or ended before it served; it fails until one serves at the place."""
+        self._failures.failed(TASK, error, again=place in self._unstarted)
+        self._unstarted.add(place)
 
     def _pause(self, place: int) -> float:
         """Return the seconds until the next try at a place where none has come to serve; each time they double.
 
         Clients who come meanwhile are for the workers that serve, if there are any.
         """
-        if place < self._settings.workers and any(each.serves and not each.side for each in self._workers.values()):
+        others_serve = any(each.serves and not each.side for each in self._workers.values())
+        if place < self._settings.workers and others_serve:
             self._port.leave(place)
         pause = self._pauses.get(place, MIN_WORKER_LIFE_SECONDS)
         self._pauses[place] = min(2 * pause, MAX_START_PAUSE_SECONDS)
@@ -247,6 +249,7 @@ class Supervisor:
             self._due[worker.place] = MIN_WORKER_LIFE_SECONDS - worker.age
         elif not self._stops:
             self._due[worker.place] = self._pause(worker.place) - worker.age
+            self._count_failed_start(worker.place, f"a {worker.side or 'worker'} ended before it served")
             is_last = self._none_can_serve()
             then = "the server stops" if is_last else "it is replaced"
             log.error("%s %s before it served; %s", worker.title, _ending(code, by_us=worker.asked), then)
@@ -267,6 +270,9 @@ class Supervisor:
             if is_ready and not worker.serves:
                 worker.serves = True
                 self._pauses.pop(worker.place, None)
+                if worker.place in self._unstarted:
+                    self._unstarted.remove(worker.place)
+                    self._failures.recovered(TASK)
                 log.info("%s serves", worker.title)
             if not is_ready and worker.age >= BLOCKED_SECONDS and not worker.slow_start:
                 worker.slow_start = True

@@ -24,6 +24,8 @@ class RuntimeModels:
             found = self._path.stat()
         except (FileNotFoundError, NotADirectoryError):
             found = None
+        except OSError:
+            return self._models
         version = None if found is None else (found.st_mtime_ns, found.st_ino)
         if version != self._version:
             with suppress(OSError):
