@@ -79,7 +79,9 @@ def sent_back(client: Client, body: Any) -> Body:
 
 
 @every_client
-@pytest.mark.parametrize("provider", ["Anthropic", "Anthropic on Bedrock", "Converse, Claude", "Gemini, Vertex"])
+@pytest.mark.parametrize(
+    "provider", ["Anthropic", "Anthropic on Vertex and Bedrock", "Converse, Claude", "Gemini, Vertex"]
+)
 def test_an_answer_goes_back_with_its_reasoning_and_its_proof(client: Client, provider: str) -> None:
     call = ToolCall(0, "call_1", "weather", '{"city":"Ulm"}')
     answer = whole(client, Chunk("I look.", "Hm", (call,), signature="PROOF"), Ending("tool_calls", usage=Usage(1, 2)))
