@@ -16,12 +16,16 @@ FINISH_REASONS = ("stop", "length", "tool_calls", "content_filter", "error")
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A fragment of a tool call. `index` tells parallel calls apart; only the first fragment has `id` and `name`."""
+    """A fragment of a tool call. `index` tells parallel calls apart; only the first fragment has `id` and `name`.
+
+    It also says whether the arguments are no JSON, but the text that a free-form tool is called with (`is_text`).
+    """
 
     index: int
     id: str | None = None
     name: str | None = None
     arguments: str = ""
+    is_text: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fragment for JSON: `index` and `arguments` always, `id` and `name` where it has them."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Framing, Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import MAX_KEPT_ARGUMENTS, Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
@@ -253,6 +253,18 @@ def test_calls_that_are_not_whole_at_an_end_without_a_reason_are_an_answer_that_
 def test_arguments_that_are_not_quite_json_are_whole() -> None:
     decoder = slow()
     decoder.feed(called('{"a":"\\ud83d",', '"b":NaN}'))
+    assert decoder.outcome == Ending("tool_calls")
+
+
+def test_the_text_that_a_free_form_tool_is_called_with_may_end_anywhere() -> None:
+    class Calls(Words):
+        def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+            chunks.append(Chunk(tool_calls=(ToolCall(0, "c", "sql", "SELECT {", is_text=True),)))
+            chunks.append(Chunk(tool_calls=(ToolCall(0, arguments=" 1"),)))
+            return Ending()
+
+    decoder = Decoder(NDJSONFraming(), Calls())
+    decoder.feed(b"{}\n")
     assert decoder.outcome == Ending("tool_calls")
 
 

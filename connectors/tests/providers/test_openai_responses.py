@@ -196,7 +196,7 @@ ITEMS: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "custom call": (
         {"type": "custom_tool_call", "id": "i1", "call_id": "c1", "name": "sql", "input": "SELECT 1"},
         told("custom_tool_call_input", "input", "SELECT 1"),
-        Chunk(tool_calls=(ToolCall(0, "c1", "sql", "SELECT 1"),)),
+        Chunk(tool_calls=(ToolCall(0, "c1", "sql", "SELECT 1", is_text=True),)),
     ),
 }  # fmt: skip
 EVERYWHERE = [
@@ -217,7 +217,8 @@ def test_what_a_response_holds_is_taken_once_wherever_it_stands(
     item: dict[str, Any], texts: Any, chunk: Chunk, where: str
 ) -> None:
     if item["type"].endswith("call") and where == "deltas empty end":
-        chunk = chunk._replace(tool_calls=(replace(chunk.tool_calls[0], id=None, name=None),))
+        unknown = replace(chunk.tool_calls[0], id=None, name=None, is_text="custom" in item["type"])
+        chunk = chunk._replace(tool_calls=(unknown,))
     known, names = events_of(item, *texts), where
     for name in sorted(known, key=len, reverse=True):
         names = names.replace(name, name.replace(" ", "_"))

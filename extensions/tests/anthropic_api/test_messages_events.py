@@ -111,6 +111,15 @@ def test_each_tool_call_is_a_block_with_its_arguments_as_they_come() -> None:
     assert found[-2]["delta"]["stop_reason"] == "tool_use"
 
 
+def test_the_text_that_a_free_form_tool_is_called_with_is_in_an_object() -> None:
+    text = ToolCall(0, "a", "sql", "", is_text=True)
+    chunks = [Chunk(tool_calls=(text,)), call(0, arguments='SELECT "a"'), call(0, arguments="\n"), Chunk("So")]
+    chunks += [Chunk(tool_calls=(ToolCall(1, "b", "sql", "{}", is_text=True),))]
+    reading = read_anthropic(written(chunks, ending=Ending("tool_calls")))
+    assert reading.tools == [("a", "sql", {"input": 'SELECT "a"\n'}), ("b", "sql", {"input": "{}"})]
+    assert reading.text == "So"
+
+
 def test_a_call_without_an_id_gets_one_that_is_its_own() -> None:
     chunks = [Chunk(tool_calls=(ToolCall(0, name="get", arguments="{}"), ToolCall(1, name="get", arguments="{}")))]
     ids = [tool[0] for tool in read_anthropic(written(chunks)).tools]

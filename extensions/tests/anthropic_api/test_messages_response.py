@@ -54,6 +54,11 @@ def test_an_answer_as_it_was_sent_passes_with_what_is_unknown() -> None:
     assert message(said) == sent
 
 
+def test_the_text_that_a_free_form_tool_is_called_with_is_in_an_object() -> None:
+    calls = (ToolCall(0, "a", "sql", "SELECT", is_text=True), ToolCall(0, arguments=" 1"))
+    assert message(answer(Chunk(tool_calls=calls)))["content"][0]["input"] == {"input": "SELECT 1"}
+
+
 @pytest.mark.parametrize(("stop", "told"), [("end_turn", "tool_use"), ("max_tokens", "max_tokens")])
 def test_a_message_with_calls_as_it_was_sent_does_not_end_as_a_finished_one(stop: str, told: str) -> None:
     sent = {"id": "m", "content": [{"type": "tool_use", "id": "c", "name": "t", "input": {}}], "stop_reason": stop}

@@ -72,7 +72,9 @@ CLIENTS = (CHAT, RESPONSES, ANTHROPICS)
 FINER = {"stop_sequence", "pause_turn", "model_context_window_exceeded"}  # of Anthropic's, passed to its own clients
 
 # What Anthropic's SDK does not read, in a stream of Anthropic's own either: arguments that are no JSON object.
-NO_OBJECT = {"anthropic/tool_input_not_json", "openai/responses_custom_tool"}
+NO_OBJECT = {"anthropic/tool_input_not_json"}
+# The text that a free-form tool is called with, in an object for Anthropic's clients.
+FREE_FORM = {"openai/responses_custom_tool"}
 # Of arguments that are cut off, Anthropic's SDK leaves out the string that is.
 CUT = {"anthropic/second_message_start", "anthropic/tool_input_cut_by_length"}
 
@@ -154,8 +156,9 @@ def check(client: Client, stream: Stream, reading: Reading, chunks: list[Chunk],
     assert all(call["id"] in (None, "", id) for call, (id, _, _) in zip(calls, reading.tools, strict=True))
     assert len({id for id, _, _ in reading.tools}) == len(calls)
     if client is not ANTHROPICS or stream.name not in CUT:
+        is_in_object = client is ANTHROPICS and stream.name in FREE_FORM
         assert [value_of(arguments) for _, _, arguments in reading.tools] == [
-            value_of(call["arguments"]) for call in calls
+            {"input": call["arguments"]} if is_in_object else value_of(call["arguments"]) for call in calls
         ]
     has_refused = any(chunk.refusal for chunk in chunks) and client is not ANTHROPICS
     end = "stop" if has_refused else outcome.finish_reason  # for OpenAI's API a refusal in words is an answer

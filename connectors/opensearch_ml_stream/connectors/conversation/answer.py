@@ -1,7 +1,7 @@
 """An answer in one piece, as doors write it for their clients."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
@@ -37,10 +37,7 @@ def whole_calls(fragments: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
     calls: dict[int, list[ToolCall]] = {}
     for fragment in fragments:
         calls.setdefault(fragment.index, []).append(fragment)
-    return tuple(
-        ToolCall(index, parts[0].id, parts[0].name, "".join(part.arguments for part in parts))
-        for index, parts in calls.items()
-    )
+    return tuple(replace(parts[0], arguments="".join(part.arguments for part in parts)) for parts in calls.values())
 
 
 def _only_signature(chunks: Iterable[Chunk]) -> str:

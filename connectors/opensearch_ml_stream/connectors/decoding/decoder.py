@@ -56,7 +56,7 @@ class SaidOfTheEnd:
     __slots__ = ("_arguments", "_has_refused", "_room")
 
     def __init__(self) -> None:
-        self._arguments: dict[int, list[str]] = {}
+        self._arguments: dict[int, list[str] | None] = {}  # None for a text, which may end anywhere
         self._has_refused = False
         self._room = MAX_KEPT_ARGUMENTS
 
@@ -64,9 +64,10 @@ class SaidOfTheEnd:
         """Note the fragments of calls, and the refusal, of a chunk."""
         self._has_refused = self._has_refused or bool(chunk.refusal)
         for fragment in chunk.tool_calls:
+            arguments = self._arguments.setdefault(fragment.index, None if fragment.is_text else [])
             self._room -= len(fragment.arguments)
-            if self._room >= 0:
-                self._arguments.setdefault(fragment.index, []).append(fragment.arguments)
+            if self._room >= 0 and arguments is not None:
+                arguments.append(fragment.arguments)
 
     def end(self, outcome: Outcome) -> Outcome:
         """Return the outcome of an answer that says this, by what its reader returned.
@@ -84,7 +85,8 @@ class SaidOfTheEnd:
     def _has_whole_calls(self) -> bool:
         try:
             for fragments in self._arguments.values():
-                provider_json.loads("".join(fragments).encode())
+                if fragments is not None:
+                    provider_json.loads("".join(fragments).encode())
         except ValueError:
             return False
         return True

@@ -55,6 +55,7 @@ class _Item:
     held: list[str] = field(default_factory=list)  # arguments of a call whose name has not come
     unnamed: Mapping[str, Any] | None = None  # a call without a name that is not done
     signature: str = ""
+    is_free_form: bool = False  # a call with a text in place of arguments
     is_done: bool = False
 
     def text(self, channel: Channel, number: int) -> GrowingText:
@@ -166,6 +167,7 @@ class Output:
             self._read_unnamed(item, said, chunks, is_done=is_done)
             return
         if item.kind == "call":
+            item.is_free_form = said.get("type") == "custom_tool_call"
             item.call_id = item.call_id or name(said.get("call_id")) or name(said.get("id"))
             if (called := name(said.get("name"))) is not None:
                 self._announce(item, called, chunks)
@@ -254,7 +256,7 @@ class Output:
             return
         item.call = self._calls
         self._calls += 1
-        call = ToolCall(item.call, item.call_id, called, "".join(item.held))
+        call = ToolCall(item.call, item.call_id, called, "".join(item.held), item.is_free_form)
         self._held_chars -= len(call.arguments) if item.kind == "call" else 0
         item.held.clear()
         chunks.append(Chunk(tool_calls=(call,)))

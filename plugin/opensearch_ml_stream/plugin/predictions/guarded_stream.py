@@ -119,7 +119,8 @@ class GuardedStream:
     async def _accepted_tool_calls(self) -> tuple[ToolCall, ...]:
         calls = self._tool_calls.joined()
         for call in calls:
-            payload = f'{{"name":{jsontext.dumps(call.name)},"arguments":{call.arguments or "null"}}}'
+            arguments = jsontext.dumps(call.arguments) if call.is_text else call.arguments or "null"
+            payload = f'{{"name":{jsontext.dumps(call.name)},"arguments":{arguments}}}'
             _raise_if_refused(await self._checks.payload_refused_by(self._guard, payload))
         return calls
 

@@ -6,6 +6,7 @@ filter.close()    -> text     that may go on at the stream's end
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from opensearch_ml_stream.connectors.chunks import ToolCall
 from opensearch_ml_stream.connectors.errors import UpstreamError
@@ -126,17 +127,14 @@ class HeldToolCalls:
         """Keep fragments. UpstreamError if they are too long to be held."""
         for fragment in fragments:
             call = self._calls.get(fragment.index, fragment)
-            self._calls[fragment.index] = ToolCall(call.index, call.id or fragment.id, call.name or fragment.name)
+            self._calls[fragment.index] = replace(call, id=call.id or fragment.id, name=call.name or fragment.name)
             self._arguments.setdefault(fragment.index, []).append(fragment.arguments)
             self._length += len(fragment.arguments) + 1
         check_held_length(self._length)
 
     def joined(self) -> tuple[ToolCall, ...]:
         """Return the calls, each in one piece."""
-        return tuple(
-            ToolCall(call.index, call.id, call.name, "".join(self._arguments[index]))
-            for index, call in self._calls.items()
-        )
+        return tuple(replace(call, arguments="".join(self._arguments[index])) for index, call in self._calls.items())
 
 
 def check_held_length(length: int) -> None:

@@ -25,6 +25,7 @@ _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 _BLOCK_START = (
     b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":{"type":"%b",%b}}\n\n'
 )
+_TEXT_START, _TEXT_END = '{"input":"', '"}'
 _NOTHING_TO_SAY = b":\n\n"  # a comment
 _SAID_BY_THE_OUTCOME = frozenset({"message_stop", "error"})
 
@@ -51,6 +52,7 @@ class MessageEvents(ChunkFormat):
         self._call: int | None = None  # the index of the call that is open
         self._arguments: list[str] = []  # what it has so far
         self._ended_calls: set[int] = set()
+        self._texts: set[int] = set()  # calls with a text in place of arguments
         self._waiting: list[Chunk | ToolCall] = []
 
     def prepare(self) -> None:
@@ -110,12 +112,20 @@ class MessageEvents(ChunkFormat):
         if isinstance(one, ToolCall):
             if one.index in self._ended_calls:  # there is nothing to add to whole arguments
                 return b""
+            if one.is_text or one.index in self._texts:
+                one = self._as_json(one)
             if one.index == self._call:
                 return self._arguments_delta(one.arguments)
         if self._waiting or (self._call is not None and not _is_object("".join(self._arguments))):
             self._waiting.append(one)
             return b""
         return self._encode(one)
+
+    def _as_json(self, one: ToolCall) -> ToolCall:
+        """Return a fragment of a text as that of a JSON object with the text in it, which the end of the block ends."""
+        begin = "" if one.index in self._texts else _TEXT_START
+        self._texts.add(one.index)
+        return replace(one, arguments=begin + orjson.dumps(one.arguments)[1:-1].decode())
 
     def _flush(self) -> bytes:
         """Encode what waited: in the order in which it came, the fragments of a call together."""
@@ -207,10 +217,11 @@ class MessageEvents(ChunkFormat):
     def _close(self) -> bytes:
         if not self._open:
             return b""
+        end = self._delta({"type": "input_json_delta", "partial_json": _TEXT_END}) if self._call in self._texts else b""
         if self._call is not None:
             self._ended_calls.add(self._call)
         self._open, self._call = "", None
-        return _event("content_block_stop", {"index": self._index})
+        return end + _event("content_block_stop", {"index": self._index})
 
     def _delta(self, delta: dict[str, Any]) -> bytes:
         return _event("content_block_delta", {"index": self._index, "delta": delta})

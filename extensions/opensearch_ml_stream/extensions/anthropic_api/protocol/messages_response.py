@@ -55,7 +55,7 @@ def _content(chunk: Chunk, message_id: str, *, is_cut: bool) -> list[dict[str, A
         calls.setdefault(fragment.index, []).append(fragment)
     for index, fragments in calls.items():
         first, arguments = fragments[0], "".join(fragment.arguments for fragment in fragments)
-        value = _input(arguments, first.name or "", is_cut=is_cut)
+        value = {"input": arguments} if first.is_text else _input(arguments, first.name or "", is_cut=is_cut)
         id = first.id or tool_id(message_id, index)
         blocks.append({"type": "tool_use", "id": id, "name": first.name or "", "input": value})
     return blocks
