@@ -72,8 +72,7 @@ class BackgroundTasks:
         seconds: float | None = after
         try:
             while seconds is not None:
-                if seconds:
-                    await asyncio.sleep(seconds)
+                await asyncio.sleep(seconds)
                 try:
                     with health.watching():
                         seconds = await turn()

@@ -22,8 +22,7 @@ async def _run(name: str, turn: Turn, log: FailureLog, keeper: Keeper) -> None:
     pause = FIRST_PAUSE_SECONDS
     seconds: float | None = 0.0
     while seconds is not None:
-        if seconds:
-            await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds)
         try:
             seconds = await turn()
         except Exception as error:  # noqa: BLE001 - whatever it is, the process goes on
