@@ -143,7 +143,7 @@ _MESSAGE = {
     "role": "assistant",
     "model": "m",
     "content": [],
-    "usage": {"input_tokens": 9},
+    "usage": {"input_tokens": 9, "output_tokens": 1},
 }
 OPENAI = Provider(
     openai("http://127.0.0.1:1"),

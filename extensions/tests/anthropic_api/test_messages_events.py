@@ -5,6 +5,7 @@ from typing import Any
 
 import anthropic
 import pytest
+from anthropic.types import Message
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import Throttled, UpstreamError
@@ -223,31 +224,126 @@ def as_sent(event: dict[str, Any], **fields: Any) -> Chunk:
     return Chunk(**fields, event=Event.of(event))
 
 
-START = {"type": "message_start", "message": {"id": "msg_9", "model": "claude", "usage": {"input_tokens": 3}}}
+MESSAGE = {
+    "id": "msg_9", "type": "message", "role": "assistant", "model": "claude", "content": [],
+    "usage": {"input_tokens": 3, "output_tokens": 1},
+}  # fmt: skip
+START = {"type": "message_start", "message": MESSAGE}
 
 
-def block_start(index: int, kind: str) -> Chunk:
-    return as_sent({"type": "content_block_start", "index": index, "content_block": {"type": kind}})
+def block_start(index: int, kind: str, calls: tuple[ToolCall, ...] = (), **block: Any) -> Chunk:
+    block = {"type": kind, **({kind: ""} if kind in ("text", "thinking") else {}), **block}
+    return as_sent({"type": "content_block_start", "index": index, "content_block": block}, tool_calls=calls)
+
+
+def block_delta(index: int, kind: str, **delta: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **delta}}
+
+
+def block_stop(index: int) -> Chunk:
+    return as_sent({"type": "content_block_stop", "index": index})
+
+
+END = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}, "new": 1}
 
 
 def test_events_pass_as_they_were_sent_and_text_is_of_the_block_that_is_open() -> None:
-    citation = {"type": "content_block_delta", "index": 4, "delta": {"type": "citations_delta", "citation": {}}}
-    delta = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}, "new": 1}
-    stop = {"type": "content_block_stop", "index": 4}
+    citation = block_delta(0, "citations_delta", citation={})
     chunks: list[Chunks] = [
-        [as_sent(START), block_start(4, "text")], TextRun(b"a"), [Chunk("b"), as_sent(citation, text="c")],
-        [as_sent(stop), as_sent(delta)],
+        [as_sent(START), block_start(0, "text", citations=[])], TextRun(b"a"), [Chunk("b"), as_sent(citation)],
+        [block_stop(0), block_start(1, "server_tool_use", id="s", name="search", input={}), block_stop(1)],
+        [block_start(2, "web_search_tool_result", content=[]), block_stop(2), as_sent(END)],
     ]  # fmt: skip
     found = events(written(*chunks, ending=Ending(usage=Usage(3, 2))))
-    assert found == [
-        START,
-        {"type": "content_block_start", "index": 4, "content_block": {"type": "text"}},
-        *[{"type": "content_block_delta", "index": 4, "delta": {"type": "text_delta", "text": one}} for one in "ab"],
-        citation,
-        stop,
-        delta,
-        {"type": "message_stop"},
-    ]
+    sent = [chunk.event.payload for read in chunks if isinstance(read, list) for chunk in read if chunk.event]
+    texts = [block_delta(0, "text_delta", text=one) for one in "ab"]
+    assert found == [*sent[:2], *texts, *sent[2:], {"type": "message_stop"}]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{**MESSAGE, "usage": None}, {**MESSAGE, "usage": {"input_tokens": 3}}, {**MESSAGE, "id": "", "role": None},
+     {**MESSAGE, "content": None, "x": 1}, {**MESSAGE, "model": {}}, {**MESSAGE, "type": "msg", "stop_reason": ""}],
+)  # fmt: skip
+def test_a_message_begins_with_all_that_it_has_to_have(message: dict[str, Any]) -> None:
+    (begun, *_) = events(written([as_sent({"type": "message_start", "message": message}), Chunk("a")]))
+    Message.model_validate(begun["message"])
+    assert begun["message"]["id"] == (message["id"] or "msg_1")
+    assert begun["message"].get("x") == message.get("x")
+
+
+OUT_OF_PLACE: dict[str, list[Chunk]] = {
+    "no beginning": [block_start(0, "text"), Chunk("a"), block_stop(0)],
+    "two beginnings": [as_sent(START), as_sent(START), block_start(0, "text"), Chunk("a"), block_stop(0)],
+    "no start": [as_sent(START), as_sent(block_delta(0, "text_delta", text="a"), text="a"), block_stop(0)],
+    "no stop": [as_sent(START), block_start(0, "text"), Chunk("a"), as_sent(END)],
+    "two stops": [as_sent(START), block_start(0, "text"), Chunk("a"), block_stop(0), block_stop(0)],
+    "another index": [as_sent(START), block_start(7, "text"), Chunk("a"), block_stop(7)],
+    "no index": [as_sent(START), as_sent({"type": "content_block_start", "content_block": {}}), Chunk("a")],
+    "the end first": [as_sent(START), as_sent(END), block_start(0, "text"), Chunk("a"), block_stop(0)],
+    "a block of no known type": [as_sent(START), block_start(0, "output"), Chunk("a"), block_stop(0)],
+    "a delta of no known type": [as_sent(START), as_sent(block_delta(0, "output_delta", text="a"), text="a")],
+    "a delta of another block": [
+        as_sent(START), block_start(0, "thinking"), as_sent(block_delta(0, "text_delta", text="a"), text="a"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("chunks", OUT_OF_PLACE.values(), ids=OUT_OF_PLACE)
+def test_what_is_out_of_its_place_is_written_where_it_belongs(chunks: list[Chunk]) -> None:
+    data = written(chunks, ending=Ending("stop", "end_turn", Usage(3, 2)))
+    assert in_order(events(data))
+    reading = read_anthropic(data)
+    assert (reading.text, reading.native, reading.usage["output_tokens"]) == ("a", "end_turn", 2)
+
+
+def in_order(events: list[dict[str, Any]]) -> bool:
+    """Whether events are in Anthropic's order, with blocks that are counted from 0."""
+    count, is_open = 0, False
+    assert [event["type"] for event in events].count("message_start") == 1
+    for event in events[1:-2]:
+        kind = event["type"]
+        if kind == "ping":
+            continue
+        assert event["index"] == count
+        assert kind == "content_block_start" if not is_open else kind in ("content_block_delta", "content_block_stop")
+        is_open, count = kind != "content_block_stop", count + (kind == "content_block_stop")
+    assert [event["type"] for event in events[-2:]] == ["message_delta", "message_stop"]
+    return not is_open
+
+
+FIRST, SECOND = ToolCall(0, "c1", "get"), ToolCall(1, "c2", "put")
+
+
+def test_calls_that_are_open_at_once_are_written_one_after_the_other() -> None:
+    calls = ((0, FIRST), (1, SECOND))
+    starts = [block_start(n, "tool_use", (call,), id=call.id, name=call.name, input={}) for n, call in calls]
+    pieces = [
+        as_sent(block_delta(n, "input_json_delta", partial_json=text), tool_calls=(ToolCall(n, arguments=text),))
+        for text in ('{"q":', "1}") for n in (0, 1)
+    ]  # fmt: skip
+    data = written([as_sent(START), *starts, *pieces, block_stop(0), block_stop(1)], ending=Ending("tool_calls"))
+    assert in_order(events(data))
+    assert read_anthropic(data).tools == [("c1", "get", {"q": 1}), ("c2", "put", {"q": 1})]
+
+
+@pytest.mark.parametrize("block", [{"id": "", "name": "get", "input": {}}, {"name": "get"}, {"id": "c", "input": {}}])
+def test_a_call_that_is_not_well_formed_is_written_anew(block: dict[str, Any]) -> None:
+    call = ToolCall(0, block.get("id") or None, block.get("name"))
+    piece = as_sent(block_delta(0, "input_json_delta", partial_json="{}"), tool_calls=(ToolCall(0, arguments="{}"),))
+    data = written([as_sent(START), block_start(0, "tool_use", (call,), **block), piece, block_stop(0)])
+    assert in_order(events(data))
+    assert read_anthropic(data).tools == [(block.get("id") or "toolu_1_0", block.get("name", ""), {})]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [{"delta": {"stop_reason": "eos"}}, {"delta": {"stop_reason": None}}, {"delta": None}, {"usage": None},
+     {"usage": {"output_tokens": "2"}}],
+)  # fmt: skip
+def test_an_end_that_is_not_well_formed_is_made(end: dict[str, Any]) -> None:
+    found = events(written([as_sent(START), as_sent({**END, **end})], ending=Ending("length", "eos", Usage(3, 2))))
+    assert (found[-2]["delta"]["stop_reason"], found[-2]["usage"]["output_tokens"]) == ("max_tokens", 2)
 
 
 def test_an_end_that_was_not_sent_is_made() -> None:
@@ -269,16 +365,17 @@ def test_the_end_and_errors_are_said_once() -> None:
 
 
 def test_a_provider_cannot_write_events_of_its_own_into_the_stream() -> None:
-    pretty = b'{"type":\n"message_start",\r\n\r\n"message": {}}'
+    pretty = json.dumps(START).replace(",", ",\n\r\n").encode()
     odd: list[dict[str, Any]] = [
         {"type": "x\n\nevent: y"},
         {"type": ["x"]},
         {"type": "content_block_start", "index": "1\n"},
+        {"type": "of_the_future"},
     ]
     data = written([Chunk(event=Event("", pretty)), *[as_sent(event) for event in odd], Chunk("a")])
     assert names(data) == [
-        "message_start", "content_block_start", "content_block_stop", "content_block_start", "content_block_delta",
-        "content_block_stop", "message_delta", "message_stop",
+        "message_start", "of_the_future", "content_block_start", "content_block_delta", "content_block_stop",
+        "message_delta", "message_stop",
     ]  # fmt: skip
 
 

@@ -3,12 +3,15 @@
     message_start, (content_block_start, content_block_delta ..., content_block_stop) ..., message_delta, message_stop
 
 One block is open at a time, and its index is the next one. Where the provider speaks Anthropic's dialect, its own
-events pass as they were sent, and text is put into the block that they have opened.
+events pass as they were sent if they are well formed and in their place, and text is put into the block that they have
+opened. Of any other event what was read of it is written, as for providers of another dialect.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import msgspec
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, ChunkParts, Chunks, Ending, TextRun, ToolCall, to_chunk_list
@@ -20,6 +23,16 @@ from opensearch_ml_stream.connectors.wire_format import ChunkFormat
 from opensearch_ml_stream.extensions.anthropic_api.protocol.endings import said_beside, stop_reason, usage_fields
 from opensearch_ml_stream.extensions.anthropic_api.protocol.errors import error_body
 from opensearch_ml_stream.extensions.anthropic_api.protocol.ids import tool_id
+from opensearch_ml_stream.extensions.anthropic_api.protocol.well_formed import (
+    SENT_EVENT,
+    BlockStart,
+    BlockStop,
+    Count,
+    MessageDelta,
+    MessageStart,
+    Name,
+    is_of,
+)
 
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 _BLOCK_START = (
@@ -27,7 +40,11 @@ _BLOCK_START = (
 )
 _TEXT_START, _TEXT_END = '{"input":"', '"}'
 _NOTHING_TO_SAY = b":\n\n"  # a comment
-_SAID_BY_THE_OUTCOME = frozenset({"message_stop", "error"})
+_KNOWN_EVENTS = frozenset(
+    {"message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
+     "message_stop", "error", "ping"}
+)  # fmt: skip
+_MADE = frozenset({"type", "role", "content", "stop_reason", "stop_sequence"})  # the same in every beginning
 
 
 class MessageEvents(ChunkFormat):
@@ -46,9 +63,11 @@ class MessageEvents(ChunkFormat):
         self._message_id = message_id
         self._has_begun = False
         self._beginning = b""  # `message_start`, once it is ready
-        self._has_reason = False  # a stop reason was passed as it was sent
+        self._has_reason = False  # the first event said why the message ended
+        self._ends = b""  # the events that say why the message ended, as they were sent
         self._index = -1  # of the block that was begun last
         self._open = ""  # its type while it is open
+        self._source: int | None = None  # the index that the provider has for it, where its start was passed
         self._call: int | None = None  # the index of the call that is open
         self._arguments: list[str] = []  # what it has so far
         self._ended_calls: set[int] = set()
@@ -75,9 +94,10 @@ class MessageEvents(ChunkFormat):
             reason = stop_reason(ending)
         except MLStreamError as error:
             return self._flush() + self._close() + self.error(error)
-        parts = [self._begin(), self._flush()]
-        if not self._has_reason or ending.guardrail is not None:
-            parts.append(self._close())
+        parts = [self._begin(), self._flush() if self._waiting else b"", self._close() if self._open else b""]
+        if self._ends and ending.guardrail is None:
+            parts.append(self._ends)
+        elif not self._has_reason or ending.guardrail is not None:
             delta = {"stop_reason": reason, "stop_sequence": None}
             parts.append(_event("message_delta", {"delta": delta, "usage": usage_fields(ending.usage)}))
         if beside := said_beside(ending, extra):
@@ -103,7 +123,7 @@ class MessageEvents(ChunkFormat):
 
     def _mixed_chunk(self, chunk: Chunk) -> bytes:
         if chunk.event is not None:
-            return self._pass(chunk.event)
+            return self._pass(chunk, chunk.event)
         said: list[Chunk | ToolCall] = [chunk] if chunk.text or chunk.reasoning or chunk.signature else []
         return b"".join([self._in_turn(one) for one in [*said, *chunk.tool_calls]])
 
@@ -116,7 +136,7 @@ class MessageEvents(ChunkFormat):
                 one = self._as_json(one)
             if one.index == self._call:
                 return self._arguments_delta(one.arguments)
-        if self._waiting or (self._call is not None and not _is_object("".join(self._arguments))):
+        if self._has_to_wait():
             self._waiting.append(one)
             return b""
         return self._encode(one)
@@ -126,6 +146,9 @@ class MessageEvents(ChunkFormat):
         begin = "" if one.index in self._texts else _TEXT_START
         self._texts.add(one.index)
         return replace(one, arguments=begin + orjson.dumps(one.arguments)[1:-1].decode())
+
+    def _has_to_wait(self) -> bool:
+        return bool(self._waiting) or (self._call is not None and not _is_object("".join(self._arguments)))
 
     def _flush(self) -> bytes:
         """Encode what waited: in the order in which it came, the fragments of a call together."""
@@ -189,7 +212,10 @@ class MessageEvents(ChunkFormat):
         return self._beginning or self._message_start()
 
     def _message_start(self) -> bytes:
-        message: dict[str, Any] = {
+        return _event("message_start", {"message": self._empty_message()})
+
+    def _empty_message(self) -> dict[str, Any]:
+        return {
             "id": self._message_id,
             "type": "message",
             "role": "assistant",
@@ -199,7 +225,6 @@ class MessageEvents(ChunkFormat):
             "stop_sequence": None,
             "usage": usage_fields(None),
         }
-        return _event("message_start", {"message": message})
 
     def _start(self, kind: str, members: bytes) -> bytes:
         """Open a block, after the one before it; a `ping` follows the first, as it does in Anthropic's streams."""
@@ -208,8 +233,8 @@ class MessageEvents(ChunkFormat):
         start = _BLOCK_START % (self._index, kind.encode(), members)
         return before + start + (_PING if self._index == 0 else b"")
 
-    def _opened(self, index: int, kind: str) -> None:
-        self._index, self._open, self._call = index, kind, None
+    def _opened(self, index: int, kind: str, source: int | None = None) -> None:
+        self._index, self._open, self._call, self._source = index, kind, None, source
         if kind == "text":
             prefix = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,' % index
             self._set_text_frame(prefix + b'"delta":{"type":"text_delta","text":', b"}}\n\n")
@@ -218,34 +243,98 @@ class MessageEvents(ChunkFormat):
         if not self._open:
             return b""
         end = self._delta({"type": "input_json_delta", "partial_json": _TEXT_END}) if self._call in self._texts else b""
+        self._closed()
+        return end + _event("content_block_stop", {"index": self._index})
+
+    def _closed(self) -> None:
         if self._call is not None:
             self._ended_calls.add(self._call)
         self._open, self._call = "", None
-        return end + _event("content_block_stop", {"index": self._index})
 
     def _delta(self, delta: dict[str, Any]) -> bytes:
         return _event("content_block_delta", {"index": self._index, "delta": delta})
 
-    def _pass(self, event: Event) -> bytes:
-        """Return an event as it was sent; the end and errors are said by the outcome."""
-        payload, data = event.payload, event.data
-        if b"\n" in data or b"\r" in data:  # white space between members
-            data = data.replace(b"\n", b" ").replace(b"\r", b" ")
-        kind = payload.get("type")
-        if not isinstance(kind, str) or not kind.isidentifier() or kind in _SAID_BY_THE_OUTCOME:
+    def _pass(self, chunk: Chunk, event: Event) -> bytes:
+        """Return an event as it was sent, else what was read of it; how the message ends waits for the outcome."""
+        try:
+            form = msgspec.convert(event.payload, SENT_EVENT)
+        except msgspec.ValidationError:
+            return self._mend(chunk, event)
+        kind = type(form)
+        if kind is MessageDelta:
+            self._ends += b"event: message_delta\ndata: %b\n\n" % _in_one_line(event)
             return b""
-        self._has_begun = True
-        if kind == "content_block_start":
-            index = event_fields.count(payload.get("index"))
-            block_type = event_fields.name(event_fields.mapping(payload.get("content_block")).get("type"))
-            self._opened(self._index + 1 if index is None else index, block_type or "block")
-        elif kind == "content_block_stop":
-            self._open = ""
-        elif kind == "message_delta":
-            self._has_reason = True
-        elif kind == "message_start":  # which may hold all of the message
-            self._has_reason = bool(event_fields.mapping(payload.get("message")).get("stop_reason"))
-        return b"event: %b\ndata: %b\n\n" % (kind.encode(), data)
+        if kind is MessageStart:
+            if self._has_begun or not all(block.is_whole for block in form.message.content):
+                return self._mend(chunk, event)
+            self._has_begun, self._index = True, len(form.message.content) - 1
+            self._has_reason = form.message.stop_reason is not None
+            return b"event: message_start\ndata: %b\n\n" % _in_one_line(event)
+        if kind is BlockStart:
+            return self._pass_start(form, chunk, event)
+        if form.index != self._source or not self._open:
+            return self._write(chunk)
+        data = _in_one_line(event if form.index == self._index else self._renumbered(event))
+        if kind is BlockStop:
+            self._closed()
+            stop = b"event: content_block_stop\ndata: %b\n\n" % data
+            return stop + self._flush() if self._waiting else stop
+        if form.delta.block != self._open:
+            return self._write(chunk)
+        self._arguments += [call.arguments for call in chunk.tool_calls]
+        return b"event: content_block_delta\ndata: %b\n\n" % data
+
+    def _pass_start(self, form: BlockStart, chunk: Chunk, event: Event) -> bytes:
+        """Return an event that opens a block, which closes the one before it where that was left open."""
+        block = form.content_block
+        if not block.is_whole or (self._call is not None and self._has_to_wait()):
+            if form.index == self._source:  # which is that of another block from here on
+                self._source = None
+            return self._write(chunk)
+        before = b"" if self._has_begun and not self._open else self._begin() + self._close()
+        self._opened(self._index + 1, "tool_use" if block.type.endswith("tool_use") else block.type, form.index)
+        if block.type == "tool_use" and chunk.tool_calls:
+            self._call = chunk.tool_calls[0].index
+            self._arguments = [orjson.dumps(block.input).decode()] if block.input else []
+        data = _in_one_line(event if form.index == self._index else self._renumbered(event))
+        return b"%bevent: content_block_start\ndata: %b\n\n" % (before, data)
+
+    def _renumbered(self, event: Event) -> Event:
+        return Event.of({**event.payload, "index": self._index})
+
+    def _write(self, chunk: Chunk) -> bytes:
+        """Encode what was read of an event that does not pass."""
+        return self._mixed_chunk(chunk._replace(event=None))
+
+    def _mend(self, chunk: Chunk, event: Event) -> bytes:
+        """Encode an event that is not well formed: what was read of it, and of the first what can be kept.
+
+        Clients pass over types of events that they do not know.
+        """
+        payload = event.payload
+        kind = payload.get("type")
+        if kind == "message_start" and not self._has_begun:
+            self._has_begun = True
+            message = self._empty_message() | _kept(event_fields.mapping(payload.get("message")))
+            return _event("message_start", {"message": message}) + self._write(chunk)
+        if isinstance(kind, str) and kind.isidentifier() and kind not in _KNOWN_EVENTS:
+            return self._begin() + b"event: %b\ndata: %b\n\n" % (kind.encode(), _in_one_line(event))
+        return self._write(chunk)
+
+
+def _kept(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a message's beginning that go on as they were sent."""
+    kept = {name: value for name, value in message.items() if name not in _MADE}
+    kept = {name: value for name, value in kept.items() if name not in ("id", "model") or is_of(value, Name)}
+    sent = event_fields.mapping(message.get("usage"))
+    usage = usage_fields(None)
+    return kept | {"usage": usage | {name: sent[name] for name in usage if is_of(sent.get(name), Count)}}
+
+
+def _in_one_line(event: Event) -> bytes:
+    """Return the data of an event, which may have white space between its members."""
+    data = event.data
+    return data.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in data or b"\r" in data else data
 
 
 def _event(name: str, members: dict[str, Any]) -> bytes:
