@@ -55,6 +55,10 @@ class FakeMachine:
                 if self.ready:
                     self._ready.add(place)
 
+    def pause(self, seconds: float) -> None:
+        assert self.events, "the supervisor runs on, and nothing more happens"
+        self.now += seconds
+
     def ended(self) -> Iterator[tuple[int, int]]:
         ended, self._ended = self._ended, []
         return iter(ended)

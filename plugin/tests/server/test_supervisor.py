@@ -162,24 +162,27 @@ def test_a_worker_that_never_comes_to_serve_is_replaced_ever_later(machine: Fake
 
 
 @pytest.mark.breaks("supervisor")
+@pytest.mark.parametrize("fails", ["forget", "wait"])
 def test_the_supervisor_goes_on_when_something_fails_in_it(
-    machine: FakeMachine, caplog: pytest.LogCaptureFixture
+    machine: FakeMachine, fails: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     failures = TaskFailures(clock=lambda: machine.now)
     full = [OSError(errno.ENOSPC, "No space left on device")]
 
     def forget(pid: int) -> None:
-        if full:
+        if full and fails == "forget":
             raise full.pop()
 
-    machine.events = [
-        *machine.passes(5), machine.dies(1000), *machine.passes(6), machine.asked_to_stop, *machine.passes(0.5),
-    ]  # fmt: skip
+    def wait_fails() -> None:
+        raise full.pop()
+
+    machine.events = [*machine.passes(5), machine.dies(1000) if fails == "forget" else wait_fails]
+    machine.events += [machine.dies(1001), *machine.passes(6), machine.asked_to_stop, *machine.passes(0.5)]
     with caplog.at_level(logging.ERROR):
         assert run(machine, workers=2, failures=failures, forget=forget) == 0
     [record] = [record for record in caplog.records if record.message == "the supervisor failed; it goes on"]
     assert record.exc_info is not None
-    assert len(machine.started) == 3
+    assert len(machine.started) == (4 if fails == "forget" else 3)
     assert (failures.counts(), failures.problems()) == ({"supervisor": 1}, [])
 
 

@@ -69,15 +69,22 @@ async def test_the_status_is_written_again_though_figures_could_not_be_read(brok
         await until(lambda: state(tmp_path) == "READY")
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "OSError: No space left on device"),
+        (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), "OSError: Too many open files"),
+        (KeyError("a secret"), "KeyError"),
+    ],
+)
 async def test_the_keeper_goes_on_while_its_status_cannot_be_written(
-    broken: BrokenTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    broken: BrokenTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, shown: str
 ) -> None:
     is_full = True
 
     def write(*arguments: object) -> None:
         if is_full:
-            raise OSError(number, os.strerror(number))
+            raise error
         write_status(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(keeper_module, "write_status", write)
@@ -86,8 +93,7 @@ async def test_the_keeper_goes_on_while_its_status_cannot_be_written(
         add(tmp_path, "second")
         await keeper.obey("find", "second")
         assert broken.background.failures.problems() == [
-            f"The background task runtime status has failed (OSError: {os.strerror(number)}) and is tried again; "
-            "see the log"
+            f"The background task runtime status has failed ({shown}) and is tried again; see the log"
         ]
         is_full = False
         await until(lambda: (state(tmp_path), state(tmp_path, "second")) == ("READY", "READY"))

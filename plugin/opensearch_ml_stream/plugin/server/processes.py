@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from time import sleep
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 
@@ -67,6 +68,10 @@ class Processes:
         """Wait for a signal, the end of a child among them, or until the time has passed."""
         if select.select([self._wake_end], [], [], seconds)[0]:
             os.read(self._wake_end, 4096)
+
+    def pause(self, seconds: float) -> None:
+        """Do nothing for so long, whatever has failed."""
+        sleep(seconds)
 
     def ended(self) -> Iterator[tuple[int, int]]:
         """Return the children that have ended: id and exit code, or the negative number of a signal."""

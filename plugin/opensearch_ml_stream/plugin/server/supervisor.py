@@ -46,6 +46,10 @@ class Machine(Protocol):
         """Wait for a signal, or until the time has passed."""
         ...
 
+    def pause(self, seconds: float) -> None:
+        """Do nothing for so long, whatever has failed."""
+        ...
+
     def ended(self) -> Iterator[tuple[int, int]]:
         """Return ids and exit codes of the processes that have ended."""
         ...
@@ -157,16 +161,17 @@ class Supervisor:
             self._give_up()
         last = self._clock()
         while self._workers or (self._due and not self._stops):
-            self._machine.wait(TURN_SECONDS)
-            now = self._clock()
-            passed = min(now - last, 2 * TURN_SECONDS)  # more of it this process did not run itself
-            last = now
             try:
+                self._machine.wait(TURN_SECONDS)
+                now = self._clock()
+                passed = min(now - last, 2 * TURN_SECONDS)  # more of it this process did not run itself
+                last = now
                 self._take_turn(passed)
             except Exception as error:  # whatever it is, the workers' streams must not end by it
                 log.exception("the supervisor failed; it goes on")
                 self._failures.failed(TASK, error, again=self._fails)
                 self._fails = True
+                self._machine.pause(TURN_SECONDS)
             else:
                 if self._fails:
                     self._failures.recovered(TASK)

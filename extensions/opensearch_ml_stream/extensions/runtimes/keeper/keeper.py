@@ -297,9 +297,10 @@ class Keeper:
     def _changed(self) -> None:
         """Write what has changed, now, as who waits for a model is told of it next.
 
-        Where the disk has no room, `write_figures` does it later, and says so: what has changed goes on meanwhile.
+        Where that fails, as the disk is full, `write_figures` does it later, and it is told of there: what has changed
+        goes on meanwhile.
         """
-        with suppress(OSError):
+        with suppress(Exception):
             self._write()
 
     def _write(self) -> None:
