@@ -11,7 +11,6 @@ from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
-from opensearch_ml_stream.connectors.providers.openai_responses import OPENAI_RESPONSES
 
 EMOJI = "\N{GRINNING FACE}"
 DONE = b"data: [DONE]\n\n"
@@ -173,18 +172,3 @@ def test_half_a_character_in_a_refusal_stays_in_it() -> None:
     refusal = b'data: {"choices":[{"delta":{"refusal":"no\\ud83d"}}]}\n\n'
     chunks = to_chunk_list(OPENAI_CHAT.decoder().feed(refusal + openai("a")[: -len(DONE)]))
     assert chunks == [Chunk("no\ufffd", refusal="no\ufffd"), Chunk("a")]
-
-
-def test_half_a_character_in_what_a_free_form_tool_is_called_with_is_text_too() -> None:
-    item = b'"output_index":0,"item":{"type":"custom_tool_call","id":"i","call_id":"c","name":"f"}'
-    delta = b'"output_index":0,"item_id":"i","delta":"a\\ud83d"'
-    decoder = OPENAI_RESPONSES.decoder()
-    chunks = to_chunk_list(
-        decoder.feed(
-            b'data: {"type":"response.output_item.added",%b}\n\n' % item
-            + b'data: {"type":"response.custom_tool_call_input.delta",%b}\n\n' % delta
-        )
-    )
-    calls = [call for chunk in [*chunks, *to_chunk_list(decoder.close())] for call in chunk.tool_calls]
-    assert "".join(call.arguments for call in calls) == "a\ufffd"
-    assert {call.is_text for call in calls} == {True}

@@ -75,7 +75,7 @@ def _without_end(chunk: Chunk) -> tuple[Chunk, Chunk] | None:
     elif len(calls) == 1 and calls[0].arguments.endswith(_NO_CHARACTER):
         call = replace(calls[0], arguments=calls[0].arguments[:-1])
         calls = (call,) if call.id or call.name or call.arguments else ()
-        held = Chunk(tool_calls=(replace(call, id=None, name=None, arguments=_NO_CHARACTER),))
+        held = Chunk(tool_calls=(ToolCall(call.index, arguments=_NO_CHARACTER),))
     else:
         return None
     event = _edited(chunk.event, _ESCAPE + b'"', b'"')
