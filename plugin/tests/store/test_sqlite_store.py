@@ -16,6 +16,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.store import Index, Written, sqlite_connection
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from tests.descriptors import without_descriptors
 
 
 @pytest.fixture
@@ -254,6 +255,18 @@ async def test_a_full_disk_takes_no_writes_until_it_has_space_again(tmp_path: Pa
     assert await source(store) == {"name": "kept"}
     await store._run(lambda db: db.execute("PRAGMA max_page_count = 1000000").fetchone())
     await store.put(Index.MODEL, "m", {"name": "x" * 100_000})
+    await store.close()
+
+
+async def test_a_store_that_cannot_be_opened_as_no_descriptor_is_left_is_opened_later(tmp_path: Path) -> None:
+    store = SQLiteStore(str(tmp_path / "store.db"))
+    with without_descriptors(), pytest.raises(Unavailable, match="Too many open files"):
+        await store.get(Index.MODEL, "m")
+    await store.put(Index.MODEL, "m", {"name": "kept"})
+    with without_descriptors():
+        assert await source(store) == {"name": "kept"}
+        await store.put(Index.MODEL, "m", {"name": "changed"})
+    assert await source(store) == {"name": "changed"}
     await store.close()
 
 

@@ -2,13 +2,10 @@
 
 import asyncio
 import base64
-import os
-import resource
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -20,6 +17,7 @@ from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.upstream import tls
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN, UNVERIFIED, TLSContexts, TLSKey, tls_key
+from tests.descriptors import without_descriptors
 from tests.upstream.certificates import Certificate, handshake, issue
 
 HOST = "provider.example"
@@ -131,24 +129,6 @@ async def test_a_context_for_which_no_thread_can_be_started_is_an_error_and_not_
 
 def no_thread(thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
-
-
-@contextmanager
-def without_descriptors() -> Iterator[None]:
-    """This process can open no file; a thread for what asyncio moves out of the loop is there."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    opened = os.open(os.devnull, os.O_RDONLY)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 1, limits[1]))
-    taken = [opened]
-    try:
-        with suppress(OSError):
-            while True:
-                taken.append(os.open(os.devnull, os.O_RDONLY))
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        for number in taken:
-            os.close(number)
 
 
 async def test_a_server_that_no_authority_has_signed_is_refused_unless_that_is_skipped(tmp_path: Path) -> None:
