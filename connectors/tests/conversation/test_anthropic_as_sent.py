@@ -182,3 +182,29 @@ def test_recorded_events_of_bedrock_are_restored() -> None:
     events = [orjson.loads(b64decode(orjson.loads(one.data)["bytes"])) for one in framing.feed(recorded.data)]
     chunks, _ = play(decoder("bedrock/invoke", HOSTED_MESSAGES), [recorded.data])
     assert list(restored(chunks)) == [one for one in events if one["type"] not in ("ping", "message_stop")]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [{"type": "message_start"}, {"type": "message_start", "message": None}, {"type": "content_block_start"},
+     {"type": "content_block_delta", "delta": None}, {"type": "content_block_delta", "delta": {"type": "text_delta"}},
+     {"type": "message_delta", "delta": None}, {"type": "message_delta", "usage": []}],
+)  # fmt: skip
+def test_an_event_without_what_it_should_have_costs_no_answer(event: dict[str, Any]) -> None:
+    chunks, outcome = play(decoder(), [sse(START, event, BLOCK, text("a"), DELTA, STOP)])
+    assert "".join(chunk.text for chunk in chunks) == "a"
+    assert isinstance(outcome, Ending)
+
+
+def test_calls_without_ids_and_blocks_without_indices_are_read() -> None:
+    starts = [{"type": "content_block_start", "content_block": {"type": "tool_use", "name": name}} for name in "fg"]
+    pieces = [
+        {"type": "content_block_delta", "delta": {"type": "input_json_delta", "partial_json": text}}
+        for text in ('{"a":1}', "{}")
+    ]
+    stop = {"type": "content_block_stop"}
+    events = [event for start, piece in zip(starts, pieces, strict=True) for event in (start, piece, stop)]
+    chunks, _ = play(decoder(), [sse(START, *events, DELTA, STOP)])
+    assert [call for chunk in chunks for call in chunk.tool_calls] == [
+        ToolCall(0, None, "f"), ToolCall(0, arguments='{"a":1}'), ToolCall(1, None, "g"), ToolCall(1, arguments="{}"),
+    ]  # fmt: skip

@@ -48,10 +48,44 @@ def test_an_answer_is_a_message_that_the_sdk_takes() -> None:
     assert Message.model_validate(body).content[1].type == "text"
 
 
+SENT: dict[str, Any] = {
+    "id": "msg_9", "type": "message", "role": "assistant", "model": "claude",
+    "content": [{"type": "text", "text": "a"}],
+    "stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 3, "output_tokens": 2, "new": 1},
+    "new": 1,
+}  # fmt: skip
+
+
+def as_sent(sent: dict[str, Any], chunk: Chunk, ending: Ending) -> dict[str, Any]:
+    return message(WholeAnswer(chunk, ending, "id", sent, is_as_sent=True, extra={}))
+
+
 def test_an_answer_as_it_was_sent_passes_with_what_is_unknown() -> None:
-    sent = {"id": "msg_9", "type": "message", "content": [], "new": 1}
-    said = WholeAnswer(Chunk(), Ending(), "id", sent, is_as_sent=True, extra={})
-    assert message(said) == sent
+    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}, "new": 1}
+    for sent in (SENT, {**SENT, "content": [search]}):
+        assert as_sent(sent, Chunk("a"), Ending()) == sent
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ({"id": None, "role": "", "model": None}, {"id": "msg_1", "model": "my-model"}),
+        ({"content": "a"}, {}),
+        ({"content": [{"type": "text", "text": None}]}, {}),
+        ({"content": [{"type": "output", "text": "a"}]}, {}),
+        ({"stop_reason": "eos"}, {"stop_reason": "max_tokens"}),
+        ({"usage": None}, {}),
+    ],
+)
+def test_what_is_not_well_formed_in_an_answer_is_what_was_read_of_it(
+    wrong: dict[str, Any], right: dict[str, Any]
+) -> None:
+    told = as_sent({**SENT, **wrong}, Chunk("a"), Ending("length", "eos", Usage(5, 2)))
+    Message.model_validate(told)
+    assert {name: value for name, value in told.items() if name != "usage"} == {
+        name: value for name, value in {**SENT, **right}.items() if name != "usage"
+    }
+    assert (told["usage"]["input_tokens"], told["usage"]["output_tokens"]) == (5 if "usage" in wrong else 3, 2)
 
 
 def test_the_text_that_a_free_form_tool_is_called_with_is_in_an_object() -> None:
@@ -61,10 +95,9 @@ def test_the_text_that_a_free_form_tool_is_called_with_is_in_an_object() -> None
 
 @pytest.mark.parametrize(("stop", "told"), [("end_turn", "tool_use"), ("max_tokens", "max_tokens")])
 def test_a_message_with_calls_as_it_was_sent_does_not_end_as_a_finished_one(stop: str, told: str) -> None:
-    sent = {"id": "m", "content": [{"type": "tool_use", "id": "c", "name": "t", "input": {}}], "stop_reason": stop}
-    chunk = Chunk(tool_calls=(ToolCall(0, "c", "t"),))
-    said = WholeAnswer(chunk, Ending("tool_calls"), "id", sent, is_as_sent=True, extra={})
-    assert json.loads(whole_message(said, "m", "msg_1")) == {**sent, "stop_reason": told}
+    sent = {**SENT, "content": [{"type": "tool_use", "id": "c", "name": "t", "input": {}}], "stop_reason": stop}
+    said = as_sent(sent, Chunk(tool_calls=(ToolCall(0, "c", "t"),)), Ending("tool_calls"))
+    assert said == {**sent, "stop_reason": told}
 
 
 @pytest.mark.parametrize("is_as_sent", [True, False])

@@ -33,8 +33,8 @@ class Anthropic:
         self._model: str | None = None
         self._usage: dict[str, int] = {}
         self._call_count = 0
-        self._tool_indexes: dict[int, int] = {}  # content block index -> tool call index
-        self._whole_inputs: dict[int, str] = {}  # content block index -> its input, until a fragment replaces it
+        self._tool_indexes: dict[int | None, int] = {}  # content block index -> tool call index
+        self._whole_inputs: dict[int | None, str] = {}  # content block index -> its input, until a fragment replaces it
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of a content block event; `message_stop` or `error` ends the stream."""
@@ -43,13 +43,15 @@ class Anthropic:
         if kind == "content_block_delta":
             self._read_delta(payload, chunks)
         elif kind == "content_block_start":
-            self._read_block_start(payload["index"], payload["content_block"], chunks)
+            self._read_block_start(payload.get("index"), event_fields.mapping(payload.get("content_block")), chunks)
         elif kind == "content_block_stop":
             self._flush_input(payload.get("index"), chunks)
         elif kind == "message_start":
-            self._read_start(payload["message"], chunks)
+            self._read_start(event_fields.mapping(payload.get("message")), chunks)
         elif kind == "message_delta":
-            self._finish = event_fields.name(payload["delta"].get("stop_reason")) or self._finish
+            self._finish = (
+                event_fields.name(event_fields.mapping(payload.get("delta")).get("stop_reason")) or self._finish
+            )
             self._update_usage(payload.get("usage"))
         elif kind == "message_stop":
             return self._ending()
@@ -65,22 +67,22 @@ class Anthropic:
         return Ending(finish_reason(self._finish), self._finish, self._read_usage(), self._model)
 
     def _read_delta(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
-        delta = payload["delta"]
-        kind = delta["type"]
+        delta = event_fields.mapping(payload.get("delta"))
+        kind = delta.get("type")
         if kind == "text_delta":
-            if text := event_fields.text(delta["text"]):
+            if text := event_fields.text(delta.get("text")):
                 chunks.append(Chunk(text))
         elif kind == "thinking_delta":
-            if text := event_fields.text(delta["thinking"]):
+            if text := event_fields.text(delta.get("thinking")):
                 chunks.append(Chunk(reasoning=text))
         elif kind == "signature_delta":
-            if signature := event_fields.text(delta["signature"]):
+            if signature := event_fields.text(delta.get("signature")):
                 chunks.append(Chunk(signature=signature))
         elif kind == "input_json_delta":
-            index = self._tool_indexes.get(payload["index"])
-            text = event_fields.text(delta["partial_json"])
+            index = self._tool_indexes.get(_number(payload.get("index")))
+            text = event_fields.text(delta.get("partial_json"))
             if index is not None and text:
-                self._whole_inputs.pop(payload["index"], None)
+                self._whole_inputs.pop(_number(payload.get("index")), None)
                 chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=text),)))
 
     def _read_start(self, message: dict[str, Any], chunks: list[Chunk]) -> None:
@@ -92,7 +94,7 @@ class Anthropic:
             self._flush_input(index, chunks)
 
     def _read_block_start(self, index: object, block: dict[str, Any], chunks: list[Chunk]) -> None:
-        kind = block["type"]
+        kind = block.get("type")
         if kind == "tool_use":  # `server_tool_use` is run by the server itself, not by the client
             self._start_call(index, block, chunks)
         elif kind == "text":
@@ -107,21 +109,21 @@ class Anthropic:
 
     def _start_call(self, index: object, block: dict[str, Any], chunks: list[Chunk]) -> None:
         """Append a call, a new one even if an earlier block had the same index: a message may begin anew."""
-        if not isinstance(index, int):
-            raise TypeError("not an integer")
+        number = _number(index)
         if len(self._whole_inputs) >= MAX_OPEN_BLOCKS or self._call_count >= event_fields.MAX_TOOL_CALLS:
             raise ValueError("too many blocks")
-        call = ToolCall(self._call_count, event_fields.name(block["id"]), event_fields.name(block["name"]))
-        self._tool_indexes[index] = self._call_count
+        call = ToolCall(self._call_count, event_fields.name(block.get("id")), event_fields.name(block.get("name")))
+        self._tool_indexes[number] = self._call_count
         self._call_count += 1
-        self._whole_inputs[index] = event_fields.arguments(block.get("input") or {})
+        self._whole_inputs[number] = event_fields.arguments(block.get("input") or {})
         chunks.append(Chunk(tool_calls=(call,)))
 
     def _flush_input(self, block: Any, chunks: list[Chunk]) -> None:
         """Append the whole input of a tool whose block ended without a fragment of it."""
-        if block in self._whole_inputs:
-            text = self._whole_inputs.pop(block)
-            chunks.append(Chunk(tool_calls=(ToolCall(self._tool_indexes[block], arguments=text),)))
+        number = _number(block)
+        if number in self._whole_inputs:
+            text = self._whole_inputs.pop(number)
+            chunks.append(Chunk(tool_calls=(ToolCall(self._tool_indexes[number], arguments=text),)))
 
     def _update_usage(self, usage: Any) -> None:
         details = event_fields.mapping(event_fields.mapping(usage).get("output_tokens_details"))
@@ -145,6 +147,11 @@ class Anthropic:
             reasoning_tokens=counts.get("thinking_tokens"),
             cache_write_tokens=written,
         )
+
+
+def _number(index: object) -> int | None:
+    """Return the index of a block, None if its provider leaves it out: the last block without one goes on then."""
+    return index if isinstance(index, int) else None
 
 
 ANTHROPIC = StreamSpec(

@@ -326,7 +326,7 @@ class ChooseMoreThanText:
         """Return an event that does not say of an answer with calls that it has finished."""
         payload = event.payload
         member = {"message_delta": "delta", "message_start": "message"}.get(payload["type"])
-        if member is None:
+        if member is None or not isinstance(payload.get(member), dict):
             return event
         ended = end_with_calls(payload[member])
         return event if ended is payload[member] else Event.of({**payload, member: ended}, event.name)
@@ -337,8 +337,8 @@ class ChooseMoreThanText:
             self._block = payload.get("index")
         if kind != "content_block_delta":
             return kind is not None and kind not in _NOT_PASSED
-        delta = payload["delta"]
-        is_text = delta["type"] == "text_delta" and delta.keys() == _TEXT_DELTA and delta["text"] != ""
+        delta = event_fields.mapping(payload.get("delta"))
+        is_text = delta.get("type") == "text_delta" and delta.keys() == _TEXT_DELTA and delta["text"] != ""
         is_next = self._block is None or payload.get("index") == self._block
         return not (is_text and is_next and payload.keys() == _DELTA_EVENT)
 

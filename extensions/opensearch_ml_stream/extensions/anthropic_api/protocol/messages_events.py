@@ -150,6 +150,11 @@ class MessageEvents(ChunkFormat):
     def _has_to_wait(self) -> bool:
         return bool(self._waiting) or (self._call is not None and not _is_object("".join(self._arguments)))
 
+    def _go_on(self) -> bytes:
+        """Encode what waited for the end of the block that was open, as far as another call does not keep it."""
+        waiting, self._waiting = self._waiting, []
+        return b"".join(map(self._in_turn, waiting))
+
     def _flush(self) -> bytes:
         """Encode what waited: in the order in which it came, the fragments of a call together."""
         waiting, self._waiting = self._waiting, []
@@ -278,7 +283,7 @@ class MessageEvents(ChunkFormat):
         if kind is BlockStop:
             self._closed()
             stop = b"event: content_block_stop\ndata: %b\n\n" % data
-            return stop + self._flush() if self._waiting else stop
+            return stop + self._go_on() if self._waiting else stop
         if form.delta.block != self._open:
             return self._write(chunk)
         self._arguments += [call.arguments for call in chunk.tool_calls]
@@ -287,7 +292,7 @@ class MessageEvents(ChunkFormat):
     def _pass_start(self, form: BlockStart, chunk: Chunk, event: Event) -> bytes:
         """Return an event that opens a block, which closes the one before it where that was left open."""
         block = form.content_block
-        if not block.is_whole or (self._call is not None and self._has_to_wait()):
+        if not block.is_whole or ((self._waiting or self._call is not None) and self._has_to_wait()):
             if form.index == self._source:  # which is that of another block from here on
                 self._source = None
             return self._write(chunk)

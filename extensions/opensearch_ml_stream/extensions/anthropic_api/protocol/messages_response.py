@@ -1,19 +1,30 @@
 """Whole responses of `/v1/messages`."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
+from opensearch_ml_stream.connectors.chunks import Chunk, ToolCall
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import end_with_calls
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.syntax import provider_json
 from opensearch_ml_stream.extensions.anthropic_api.protocol.endings import said_beside, stop_reason, usage_fields
 from opensearch_ml_stream.extensions.anthropic_api.protocol.ids import tool_id
+from opensearch_ml_stream.extensions.anthropic_api.protocol.well_formed import (
+    Block,
+    Message,
+    Name,
+    StopReason,
+    Usage,
+    is_of,
+)
 
 MEMBER = "opensearch_ml_stream"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def whole_message(answer: WholeAnswer, model: str, message_id: str) -> bytes:
@@ -21,27 +32,42 @@ def whole_message(answer: WholeAnswer, model: str, message_id: str) -> bytes:
 
     What else there is to say of it is in MEMBER. UpstreamError for an answer that Anthropic's form cannot hold.
     """
-    message = _as_sent(answer) if answer.is_as_sent else _message(answer.chunk, answer.ending, model, message_id)
+    make = _as_sent if answer.is_as_sent else _message
+    message = make(answer, model, message_id)
     beside = said_beside(answer.ending, answer.extra)
     return orjson.dumps({**message, MEMBER: beside} if beside else message)
 
 
-def _as_sent(answer: WholeAnswer) -> Mapping[str, Any]:
-    return end_with_calls(answer.response) if answer.chunk.tool_calls else answer.response
+def _as_sent(answer: WholeAnswer, model: str, message_id: str) -> Mapping[str, Any]:
+    """Return the provider's own message: in the place of what is not well formed in it is what was read of that."""
+    sent = end_with_calls(answer.response) if answer.chunk.tool_calls else answer.response
+    try:
+        form = msgspec.convert(sent, Message)
+    except msgspec.ValidationError:
+        form = None
+    if form is not None and all(block.is_whole for block in form.content):
+        return sent
+    forms = {"id": Name, "model": Name, "content": list[Block], "stop_reason": StopReason, "usage": Usage}
+    kept = {name: sent[name] for name, form in forms.items() if is_of(sent.get(name), form)}
+    if not all(msgspec.convert(block, Block).is_whole for block in kept.get("content", ())):
+        del kept["content"]
+    return {**sent, **_message(answer, model, message_id, kept)}
 
 
-def _message(chunk: Chunk, ending: Ending, model: str, message_id: str) -> dict[str, Any]:
-    reason = stop_reason(ending)
-    return {
+def _message(answer: WholeAnswer, model: str, message_id: str, kept: Mapping[str, Any] = _NOTHING) -> dict[str, Any]:
+    """Return a message made of what an answer says, but for the members that are kept."""
+    chunk, reason = answer.chunk, kept.get("stop_reason") or stop_reason(answer.ending)
+    made = {
         "id": message_id,
         "type": "message",
         "role": "assistant",
         "model": model,
-        "content": _content(chunk, message_id, is_cut=reason == "max_tokens"),
+        "content": kept["content"] if "content" in kept else _content(chunk, message_id, is_cut=reason == "max_tokens"),
         "stop_reason": reason,
         "stop_sequence": None,
-        "usage": usage_fields(ending.usage),
+        "usage": usage_fields(answer.ending.usage),
     }
+    return {**made, **kept}
 
 
 def _content(chunk: Chunk, message_id: str, *, is_cut: bool) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 # Server tools come and go; what they do and return is in blocks of such types.
 _BLOCK_TYPES = r"^(text|thinking|redacted_thinking|container_upload|compaction|fallback|([a-z_]+_)?tool_[a-z_]+)$"
-_StopReason = Literal[
+StopReason = Literal[
     "end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "compaction",
     "model_context_window_exceeded",
 ]  # fmt: skip
@@ -60,7 +60,7 @@ class Message(_Form):
     role: Literal["assistant"]
     model: str
     content: list[Block]
-    stop_reason: _StopReason
+    stop_reason: StopReason
     usage: Usage
 
 
@@ -71,7 +71,7 @@ class _BegunMessage(_Form):
     model: str
     content: list[Block]
     usage: Usage
-    stop_reason: _StopReason | None = None
+    stop_reason: StopReason | None = None
 
 
 class _TextDelta(_Form, tag_field="type", tag="text_delta"):
@@ -104,7 +104,7 @@ class _CompactionDelta(_Form, tag_field="type", tag="compaction_delta"):
 
 
 class _End(_Form):
-    stop_reason: _StopReason
+    stop_reason: StopReason
     stop_sequence: str | None = None
 
 
