@@ -21,6 +21,7 @@ class FakeMachine:
         self.ready = True
         self.forgotten: list[int] = []
         self.refusals: list[OSError] = []  # of starts
+        self.bind_refusals: list[OSError] = []
         self.tries: list[float] = []  # when starts were asked for
         self.is_closed = False
         self.left: set[int] = set()  # places at which nobody listens
@@ -85,6 +86,8 @@ class FakeMachine:
         self.left.add(place)
 
     def take(self, place: int) -> None:
+        if place in self.left and self.bind_refusals:
+            raise self.bind_refusals.pop()
         self.left.discard(place)
 
     # Events.

@@ -143,6 +143,21 @@ def test_a_worker_that_cannot_be_started_is_due_again_with_growing_pauses_while_
     assert left == [{0}, set()], "clients who come meanwhile are for the other one"
 
 
+def test_a_place_whose_port_cannot_be_bound_again_now_gets_its_worker_later(
+    machine: FakeMachine, caplog: pytest.LogCaptureFixture
+) -> None:
+    def runs_out() -> None:
+        machine.refusals = [BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")]
+        machine.bind_refusals = [OSError(errno.EMFILE, "Too many open files")]
+
+    machine.events = [*machine.passes(5), runs_out, machine.dies(1000), *machine.passes(6)]
+    machine.events += [machine.asked_to_stop, *machine.passes(0.5)]
+    with caplog.at_level(logging.ERROR):
+        assert run(machine, workers=2) == 0
+    assert "a worker cannot be started (Too many open files); it is tried again in 2 s" in caplog.messages
+    assert (len(machine.started), machine.left) == (3, set())
+
+
 def test_a_worker_that_never_comes_to_serve_is_replaced_ever_later(machine: FakeMachine) -> None:
     def fails() -> None:
         machine.now += 0.5
