@@ -325,7 +325,7 @@ def test_endless_items_are_too_many() -> None:
 # Events as they were sent.
 
 
-def sent(kind: str, number: int, text: str = "", **members: Any) -> Chunk:
+def sent(kind: str, number: Any, text: str = "", **members: Any) -> Chunk:
     payload = {"type": f"response.{kind}", "sequence_number": number, **members}
     return Chunk(text, event=Event.of(payload))
 
@@ -399,8 +399,43 @@ def test_an_end_without_an_event_is_made_of_how_the_response_began() -> None:
 
 def test_an_event_that_has_lines_is_sent_whole() -> None:
     wire = ResponsesStream(response_object())
-    data = wire.chunks([Chunk(event=Event("", b'{"response":{"id":"r"},\n"type":"response.created"}'))])
-    assert data == b'event: response.created\ndata: {"response":{"id":"r"},\ndata: "type":"response.created"}\n\n'
+    lines = (b'{"response":{"id":"r"},', b'"sequence_number":0,"type":"response.created"}')
+    data = wire.chunks([Chunk(event=Event("", b"\n".join(lines)))])
+    assert data == b"event: response.created\ndata: %b\ndata: %b\n\n" % lines
+
+
+@pytest.mark.parametrize("numbers", [(None, None, None), (0, 4, 4), (3, 9, "x")])
+def test_the_events_are_counted(numbers: tuple[Any, ...]) -> None:
+    wire = ResponsesStream(response_object())
+    chunks = [sent("created", numbers[0], response=OF_PROVIDER), sent("in_progress", numbers[1], response=OF_PROVIDER)]
+    end = sent("completed", numbers[2], response={**OF_PROVIDER, "status": "completed"})
+    first = numbers[0] or 0
+    found = events(wire.chunks(chunks)) + events(wire.last([end], Ending(), {})[len(b": ping\n\n") :])
+    assert [event["sequence_number"] for event in found] == [first, first + 1, first + 2]
+
+
+MESSAGE_ITEM = {
+    "id": "msg_p", "type": "message", "role": "assistant", "status": "completed",
+    "content": [{"type": "output_text", "text": "Hi", "annotations": []}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", [{"output_index": 0}, {"output_index": None}, {}])
+def test_an_item_that_is_done_has_begun_and_is_in_the_response(place: dict[str, Any]) -> None:
+    wire = ResponsesStream(response_object())
+    done = sent("output_item.done", 1, item=MESSAGE_ITEM, **place)
+    end = sent("completed", 2, response={**OF_PROVIDER, "id": "other", "status": "completed", "output": None})
+    found = events(wire.chunks([BEGUN, done])) + events(wire.last([end], Ending(), {})[len(b": ping\n\n") :])
+    assert kinds(found) == ["created", "output_item.added", "output_item.done", "completed"]
+    assert [event["output_index"] for event in found[1:3]] == [0, 0]
+    assert (found[-1]["response"]["id"], found[-1]["response"]["output"]) == ("resp_p", [MESSAGE_ITEM])
+
+
+@pytest.mark.parametrize("first", [PART, sent("created", 0, response=None), sent("created", 0, response={"id": ""})])
+def test_a_stream_that_does_not_begin_as_a_response_is_written_anew(first: Chunk) -> None:
+    found = written([first, DELTA], end=Ending())
+    assert kinds(found)[:4] == ["created", "in_progress", "output_item.added", "content_part.added"]
+    assert final_response(found).output_text == "Hi"
 
 
 class Input(list[Any]):

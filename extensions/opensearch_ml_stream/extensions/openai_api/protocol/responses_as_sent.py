@@ -3,11 +3,22 @@
 The last one waits until the stream has ended as it says.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, begins_as_sent, to_chunk_list
+from opensearch_ml_stream.connectors.chunks import (
+    Chunk,
+    ChunkParts,
+    Chunks,
+    Ending,
+    TextRun,
+    begins_as_sent,
+    to_chunk_list,
+)
+from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.wire_format import WireFormat
@@ -21,11 +32,22 @@ from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import
 )
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
 
+_ITEMS = ("response.output_item.added", "response.output_item.done")
+_DELTAS = frozenset(
+    {"response.output_text.delta", "response.function_call_arguments.delta", "response.custom_tool_call_input.delta",
+     "response.reasoning_summary_text.delta"}
+)  # fmt: skip
+_TEXTS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "message": lambda text: {"content": [{"type": "output_text", "text": text, "annotations": []}]},
+    "reasoning": lambda text: {"summary": [{"type": "summary_text", "text": text}]},
+    "function_call": lambda text: {"arguments": text},
+    "custom_tool_call": lambda text: {"input": text},
+}
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
 class ResponsesStream(WireFormat):
-    """The format of one stream: its events as they were sent if it begins with one that was, else written here."""
+    """The format of one stream: its events as they were sent if it begins as a response does, else written here."""
 
     content_type = CONTENT_TYPE
 
@@ -60,7 +82,7 @@ class ResponsesStream(WireFormat):
 
     def _begin(self, first: Chunks) -> bytes:
         begun = b""
-        if begins_as_sent(first):
+        if begins_as_sent(first) and _is_created(first):
             self._format = SentEvents()
         elif self._ready is not None and _begin_with_text(first):
             self._format, begun = self._ready
@@ -72,17 +94,20 @@ class ResponsesStream(WireFormat):
 class SentEvents(WireFormat):
     """The format of one stream of events that pass as they were sent.
 
-    Text that came without its event goes to the part that was begun last.
+    Their numbers count up, an item that is done has begun, and the response at the end has all items. Text that came
+    without its event goes to the part that was begun last.
     """
 
     content_type = CONTENT_TYPE
 
     def __init__(self) -> None:
-        self._first: Event | None = None
+        self._begun: Mapping[str, Any] = {}  # the response, as it began
         self._last: Event | None = None
-        self._before: Event | None = None  # the event before, unless the next number is counted here
-        self._number = 0
+        self._number: int | None = None  # of the next event, which the first one says
         self._part: dict[str, Any] = {}
+        self._items: dict[int, Any] = {}  # as far as they were told, by their index
+        self._deltas: dict[int, list[str]] = {}  # what was added to those that are not done
+        self._room = MAX_EVENT_BYTES  # for more of that
 
     @property
     def heartbeat(self) -> bytes:
@@ -99,15 +124,18 @@ class SentEvents(WireFormat):
         if last is None:
             status = items.status(ending)
             said = {"status": status, "incomplete_details": items.incomplete_details(ending)}
-            return event(f"response.{status}", self._next(), b'"response":' + self._response(said | own))
-        if own:
-            last = Event.of({**last.payload, "response": {**last.payload["response"], **own}})
-        return _as_sent(last)
+            return event(
+                f"response.{status}", self._next(), b'"response":' + self._response(said | self._output({}) | own)
+            )
+        sent = event_fields.mapping(last.payload.get("response"))
+        id = {} if sent.get("id") == self._begun["id"] else {"id": self._begun["id"]}
+        mended = {**id, **self._output(sent), **own}
+        return self._pass(last, {"response": {**sent, **mended}} if mended else {})
 
     def error(self, error: MLStreamError) -> bytes:
         """Encode the failure that the provider sent, else the error."""
         if self._last is not None and _type_of(self._last) == "response.failed":
-            return _as_sent(self._last)
+            return self._pass(self._last, {})
         failed = self._response({"status": "failed", "error": items.response_error(error)})
         return error_events(self._next(), error, failed)
 
@@ -121,30 +149,87 @@ class SentEvents(WireFormat):
             return b""
         if kind == "error":  # which is told with the end that it is
             return b""
-        if self._first is None:
-            self._first = sent
+        payload = sent.payload
+        if not self._begun:
+            self._begun, number = payload["response"], payload.get("sequence_number")
+            self._number = number if isinstance(number, int) and number >= 0 else 0
+        elif not kind.startswith("response."):
+            return b""
         if kind == "response.content_part.added":
-            self._part = {name: sent.payload.get(name) for name in ("item_id", "output_index", "content_index")}
-        self._before = sent
-        return _as_sent(sent)
+            self._part = {name: payload.get(name) for name in ("item_id", "output_index", "content_index")}
+        if kind in _ITEMS:
+            return self._item(sent, kind)
+        if kind in _DELTAS and isinstance(delta := payload.get("delta"), str) and self._room >= 0:
+            self._room -= len(delta)
+            self._deltas.setdefault(payload.get("output_index"), []).append(delta)
+        return self._pass(sent, {})
+
+    def _item(self, sent: Event, kind: str) -> bytes:
+        """Return an event of an item, which begins it if none did."""
+        item, index = sent.payload.get("item"), sent.payload.get("output_index")
+        if not isinstance(item, dict):
+            return b""
+        mended: dict[str, Any] = {}
+        if not isinstance(index, int) or index < 0:
+            ids = {known.get("id"): place for place, known in self._items.items()}
+            mended["output_index"] = index = ids.get(item.get("id") or "", max(self._items, default=-1) + 1)
+        begun = b""
+        if kind == "response.output_item.done" and index not in self._items:
+            members = b'"output_index":%d,"item":%b' % (index, orjson.dumps(item | {"status": "in_progress"}))
+            begun = event("response.output_item.added", self._take_number(), members)
+        self._items[index] = item
+        if kind == "response.output_item.done":
+            self._room += sum(map(len, self._deltas.pop(index, ())))
+        return begun + self._pass(sent, mended)
 
     def _text(self, text: str) -> bytes:
         members = orjson.dumps({**self._part, "delta": text, "logprobs": []})[1:-1]
+        return event("response.output_text.delta", self._take_number(), members)
+
+    def _take_number(self) -> int:
         number = self._next()
-        self._before, self._number = None, number + 1
-        return event("response.output_text.delta", number, members)
+        self._number = number + 1
+        return number
 
     def _next(self) -> int:
         """Return the number of the next event."""
-        if self._before is None:
-            return self._number
-        number = self._before.payload.get("sequence_number")
-        return number + 1 if isinstance(number, int) else 0
+        return self._number or 0
+
+    def _pass(self, sent: Event, mended: Mapping[str, Any]) -> bytes:
+        """Return an event with what is mended in it; its number is the next one."""
+        number = self._take_number()
+        if type(told := sent.payload.get("sequence_number")) is not int or told != number:
+            mended = {**mended, "sequence_number": number}
+        return _as_sent(Event.of({**sent.payload, **mended}) if mended else sent)
+
+    def _output(self, response: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the output of a response at its end, if it does not hold all that was told."""
+        output = response.get("output")
+        if isinstance(output, list) and len(output) >= len(self._items):
+            return {}
+        whole = [_with_text(item, "".join(self._deltas.get(index, ()))) for index, item in sorted(self._items.items())]
+        return {"output": whole}
 
     def _response(self, members: dict[str, Any]) -> bytes:
         """Return the response as it began, with these members."""
-        begun = self._first.payload["response"] if self._first is not None else {}
-        return orjson.dumps({**begun, **members})
+        return orjson.dumps({**self._begun, **members})
+
+
+def _with_text(item: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return an item that is not done with what was added to it."""
+    if not text or item.get("type") not in _TEXTS:
+        return item
+    return {**item, **_TEXTS[item["type"]](text)}
+
+
+def _is_created(chunks: Chunks) -> bool:
+    """Return whether the first event says of which response the others are, as clients need it."""
+    first = chunks[0] if isinstance(chunks, ChunkParts) else chunks
+    sent = first[0].event if isinstance(first, list) else None
+    if sent is None or sent.payload.get("type") != "response.created":
+        return False
+    id = event_fields.mapping(sent.payload.get("response")).get("id")
+    return isinstance(id, str) and id != ""
 
 
 def _begin_with_text(chunks: Chunks) -> bool:

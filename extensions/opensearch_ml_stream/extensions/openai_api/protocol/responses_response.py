@@ -8,11 +8,12 @@ from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import with_refusal
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
+from opensearch_ml_stream.extensions.openai_api.protocol.well_formed import is_response
 
 
 def whole_response(answer: WholeAnswer, response: ResponseObject) -> bytes:
-    """Return an answer as a response; one of a provider of this dialect is as it was sent."""
-    if answer.is_as_sent:
+    """Return an answer as a response; one of a provider of this dialect is as it was sent if it is well formed."""
+    if answer.is_as_sent and is_response(answer.response):
         return to_json({**answer.response, **items.own_member(answer.ending, answer.extra)})
     ending = with_refusal(answer.ending) if answer.chunk.refusal else answer.ending
     status = "completed" if items.status(ending) == "completed" else "incomplete"

@@ -7,7 +7,7 @@ import msgspec
 MAX_CHOICES = 128  # OpenAI's limit of `n`
 _Place = Annotated[int, msgspec.Meta(ge=0, lt=MAX_CHOICES)]
 _Count = Annotated[int, msgspec.Meta(ge=0)]
-_Name = Annotated[str, msgspec.Meta(min_length=1)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
 _Finish = Literal["stop", "length", "tool_calls", "content_filter", "function_call"]
 _TextFinish = Literal["stop", "length", "content_filter"]
 Role = Literal["assistant", "developer", "system", "user", "tool"]
@@ -21,14 +21,14 @@ class _Form(msgspec.Struct, kw_only=True, gc=False):
 class Function(_Form):
     """A fragment of a call of a function."""
 
-    name: _Name | None = None
+    name: Name | None = None
     arguments: str | None = None
 
 
 class Custom(_Form):
     """A fragment of a call of a custom tool."""
 
-    name: _Name | None = None
+    name: Name | None = None
     input: str | None = None
 
 
@@ -36,7 +36,7 @@ class Call(_Form):
     """A fragment of a call."""
 
     index: int
-    id: _Name | None = None
+    id: Name | None = None
     type: CallType | msgspec.UnsetType = msgspec.UNSET  # a null would take a client's away
     function: Function | None = None
     custom: Custom | None = None
@@ -150,14 +150,14 @@ class TextChunk(_Form):
 class WholeFunction(_Form):
     """A call of a function."""
 
-    name: _Name
+    name: Name
     arguments: str
 
 
 class WholeCall(_Form):
     """A call."""
 
-    id: _Name
+    id: Name
     type: CallType
     function: WholeFunction | None = None
     custom: Custom | None = None
@@ -191,6 +191,52 @@ class WholeTextChoice(_Form):
     text: str
     finish_reason: _TextFinish
     logprobs: TextLogprobs | None = None
+
+
+class _Part(_Form):
+    type: Name
+    text: str = ""
+    refusal: str = ""
+
+
+class _Message(_Form, tag_field="type", tag="message"):
+    content: list[_Part]
+
+
+class _FunctionCall(_Form, tag_field="type", tag="function_call"):
+    call_id: Name
+    name: Name
+    arguments: str
+
+
+class _CustomCall(_Form, tag_field="type", tag="custom_tool_call"):
+    call_id: Name
+    name: Name
+    input: str
+
+
+_ITEMS: dict[Any, Any] = {
+    "message": _Message,
+    "function_call": _FunctionCall,
+    "custom_tool_call": _CustomCall,
+}
+
+
+class _Item(_Form):
+    type: Name
+
+
+class _Response(_Form):
+    id: Name
+    object: Literal["response"]
+    output: list[_Item]
+
+
+def is_response(response: Any) -> bool:
+    """Return whether a whole response of `/v1/responses` has what clients rely on; items of other types have it."""
+    return is_of(response, _Response) and all(
+        is_of(item, _ITEMS.get(item["type"], _Item)) for item in response["output"]
+    )
 
 
 def is_of(value: Any, form: Any) -> bool:
