@@ -77,3 +77,12 @@ def arguments(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else orjson.dumps(value).decode()
+
+
+def is_json(text: str) -> bool:
+    """Return whether arguments are whole."""
+    try:
+        orjson.loads(text)
+    except ValueError:
+        return False
+    return True

@@ -2,7 +2,8 @@
 
 `message_delta.usage` is cumulative and replaces the counts of `message_start`; `message_stop` ends the stream; `ping`
 may come anywhere; clients are to ignore event types that they do not know. The input of a tool comes in fragments or,
-whole, with the start of its block; a `message_start` may hold whole blocks itself.
+whole, with the start of its block; a `message_start` may hold whole blocks itself. Some servers leave out the ends of
+blocks.
 """
 
 from typing import Any
@@ -49,11 +50,13 @@ class Anthropic:
         elif kind == "message_start":
             self._read_start(event_fields.mapping(payload.get("message")), chunks)
         elif kind == "message_delta":
+            self._flush_inputs(chunks)
             self._finish = (
                 event_fields.name(event_fields.mapping(payload.get("delta")).get("stop_reason")) or self._finish
             )
             self._update_usage(payload.get("usage"))
         elif kind == "message_stop":
+            self._flush_inputs(chunks)
             return self._ending()
         elif kind == "error":
             return read_error(payload)
@@ -110,8 +113,10 @@ class Anthropic:
     def _start_call(self, index: object, block: dict[str, Any], chunks: list[Chunk]) -> None:
         """Append a call, a new one even if an earlier block had the same index: a message may begin anew."""
         number = _number(index)
-        if len(self._whole_inputs) >= MAX_OPEN_BLOCKS or self._call_count >= event_fields.MAX_TOOL_CALLS:
+        if self._call_count >= event_fields.MAX_TOOL_CALLS:
             raise ValueError("too many blocks")
+        if len(self._whole_inputs) >= MAX_OPEN_BLOCKS or number in self._whole_inputs:
+            self._flush_inputs(chunks)
         call = ToolCall(self._call_count, event_fields.name(block.get("id")), event_fields.name(block.get("name")))
         self._tool_indexes[number] = self._call_count
         self._call_count += 1
@@ -124,6 +129,11 @@ class Anthropic:
         if number in self._whole_inputs:
             text = self._whole_inputs.pop(number)
             chunks.append(Chunk(tool_calls=(ToolCall(self._tool_indexes[number], arguments=text),)))
+
+    def _flush_inputs(self, chunks: list[Chunk]) -> None:
+        """Append the whole inputs of tools whose blocks were not ended."""
+        for block in list(self._whole_inputs):
+            self._flush_input(block, chunks)
 
     def _update_usage(self, usage: Any) -> None:
         details = event_fields.mapping(event_fields.mapping(usage).get("output_tokens_details"))

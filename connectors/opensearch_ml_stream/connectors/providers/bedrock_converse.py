@@ -6,8 +6,6 @@
 from collections.abc import Iterable
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
@@ -21,13 +19,13 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 class BedrockConverse:
     """Reads events by their name. Nova's InvokeModel sends the same payloads in an object whose key is the name."""
 
-    __slots__ = ("_finish", "_tool_indexes", "_usage", "_without_arguments")
+    __slots__ = ("_finish", "_tool_indexes", "_usage", "_whole_inputs")
 
     def __init__(self) -> None:
         self._finish: str | None = None
         self._tool_indexes: dict[int, int] = {}  # content block index -> tool call index
         self._usage: Usage | None = None
-        self._without_arguments: set[int] = set()  # content block indexes of calls that are open
+        self._whole_inputs: dict[int, str] = {}  # content block index -> its input, until a fragment replaces it
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of a content block event; `metadata` after `messageStop` ends the stream."""
@@ -47,20 +45,29 @@ class BedrockConverse:
         if name == "contentBlockDelta":
             self._read_delta(payload, chunks)
         elif name == "contentBlockStart":
-            tool = event_fields.mapping(payload.get("start")).get("toolUse")
-            if tool:
-                index = event_fields.tool_index(self._tool_indexes, payload["contentBlockIndex"])
-                call = ToolCall(index, event_fields.name(tool["toolUseId"]), event_fields.name(tool["name"]))
-                self._without_arguments.add(payload["contentBlockIndex"])
-                chunks.append(Chunk(tool_calls=(call,)))
+            self._read_start(payload, chunks)
         elif name == "contentBlockStop":
             self._end_block(payload.get("contentBlockIndex"), chunks)
         elif name == "messageStop":
+            for block in list(self._whole_inputs):
+                self._end_block(block, chunks)
             self._finish = event_fields.name(payload["stopReason"]) or "end_turn"
         elif name == "metadata":
             self._usage = _usage(event_fields.mapping(payload.get("usage"))).after(self._usage)
             return None if self._finish is None else self._ending()
         return None
+
+    def _read_start(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
+        """Read the start of a block, which may hold the first of it, or the whole input of a tool."""
+        start = event_fields.mapping(payload.get("start"))
+        if tool := event_fields.mapping(start.get("toolUse")):
+            block = payload["contentBlockIndex"]
+            index = event_fields.tool_index(self._tool_indexes, block)
+            call = ToolCall(index, event_fields.name(tool.get("toolUseId")), event_fields.name(tool.get("name")))
+            self._whole_inputs[block] = event_fields.arguments(tool.get("input") or {})
+            chunks.append(Chunk(tool_calls=(call,)))
+        elif start:
+            self._read_delta({**payload, "delta": start}, chunks)
 
     def _read_delta(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
         delta = payload["delta"]
@@ -71,16 +78,16 @@ class BedrockConverse:
         block = payload.get("contentBlockIndex", 0)
         index = self._tool_indexes.get(block)
         if fragment:
-            self._without_arguments.discard(block)
+            self._whole_inputs.pop(block, None)
         calls = (ToolCall(index, arguments=fragment),) if fragment and index is not None else ()
         if text or reasoning or calls or signature:
             chunks.append(Chunk(text, reasoning, calls, signature=signature))
 
     def _end_block(self, block: Any, chunks: list[Chunk]) -> None:
-        """Append the arguments of a call that has none: an empty object, as other providers write it."""
-        if block in self._without_arguments:
-            self._without_arguments.remove(block)
-            chunks.append(Chunk(tool_calls=(ToolCall(self._tool_indexes[block], arguments="{}"),)))
+        """Append the whole input of a tool whose block ended without a fragment of it."""
+        if block in self._whole_inputs:
+            text = self._whole_inputs.pop(block)
+            chunks.append(Chunk(tool_calls=(ToolCall(self._tool_indexes[block], arguments=text),)))
 
     def _ending(self) -> Ending:
         return Ending(finish_reason(self._finish), self._finish, self._usage)
@@ -120,8 +127,8 @@ def _to_events(response: JSONObject) -> Iterable[JSONObject]:
         delta: dict[str, Any] = {"text": block.get("text")}
         if tool := event_fields.mapping(block.get("toolUse")):
             yield {"contentBlockStart": {"start": {"toolUse": tool}, "contentBlockIndex": number}}
-            delta = {"toolUse": {"input": orjson.dumps(tool.get("input") or {}).decode()}}
-        elif "reasoningContent" in block:
+            continue
+        if "reasoningContent" in block:
             delta = {"reasoningContent": event_fields.mapping(block["reasoningContent"]).get("reasoningText")}
         yield {"contentBlockDelta": {"delta": delta, "contentBlockIndex": number}}
     yield {"messageStop": {"stopReason": response["stopReason"]}}

@@ -1,6 +1,6 @@
 """Cohere chat, v1 (NDJSON) and v2 (server-sent events): https://docs.cohere.com/docs/streaming."""
 
-from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
@@ -11,39 +11,44 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
-from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
+from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
 from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
 class CohereV2:
-    """Reads events of v2 by the `type` in their data. `message-end` is the last; a `[DONE]` may follow it."""
+    """Reads events of v2 by the `type` in their data. `message-end` is the last; a `[DONE]` may follow it.
 
-    __slots__ = ("_tool_indexes", "_without_arguments")
+    Whatever of a message has not come in pieces is taken from where it is whole: at its start, or at its end.
+    """
+
+    __slots__ = ("_said", "_tool_indexes", "_whole_arguments")
 
     def __init__(self) -> None:
+        self._said: set[str] = set()  # the kinds of text that have come
         self._tool_indexes: dict[int, int] = {}  # Cohere's index -> tool call index
-        self._without_arguments: int | None = None  # the index of the last call, until a fragment of its arguments
+        # The index and the arguments of the last call, until a fragment of its arguments.
+        self._whole_arguments: tuple[int, str] | None = None
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the chunk of a content, tool plan or tool call event; `message-end` or `error` ends the stream."""
         payload: Any = event.payload
         kind = payload["type"]
         if kind == "message-end":
+            self._read_message(payload["delta"].get("message"), chunks)
+            self._end_call(chunks)
             return _end_v2(payload["delta"])
         if kind in ("content-start", "content-delta"):
             content = event_fields.mapping(payload["delta"]["message"].get("content"))
-            text, thinking = event_fields.text(content.get("text")), event_fields.text(content.get("thinking"))
-            if text or thinking:
-                chunks.append(Chunk(text, thinking))
+            self._append(chunks, text=content.get("text"), thinking=content.get("thinking"))
         elif kind == "tool-plan-delta":
-            if plan := event_fields.text(payload["delta"]["message"]["tool_plan"]):
-                chunks.append(Chunk(reasoning=plan))
+            self._append(chunks, plan=payload["delta"]["message"]["tool_plan"])
         elif kind in ("tool-call-start", "tool-call-delta"):
-            self._read_call(payload, chunks)
-        elif kind == "tool-call-end" and self._without_arguments is not None:
-            chunks.append(Chunk(tool_calls=(ToolCall(self._without_arguments, arguments="{}"),)))
-            self._without_arguments = None
+            self._read_call(payload["delta"]["message"]["tool_calls"], payload.get("index", 0), chunks)
+        elif kind == "tool-call-end":
+            self._end_call(chunks)
+        elif kind == "message-start":
+            self._read_message(event_fields.mapping(payload.get("delta")).get("message"), chunks)
         elif kind == "error":
             return read_error(payload)
         return None
@@ -52,45 +57,72 @@ class CohereV2:
         """Return a truncation: only `message-end` is a good end."""
         return truncated("message-end")
 
-    def _read_call(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
-        call = payload["delta"]["message"]["tool_calls"]
+    def _append(self, chunks: list[Chunk], text: Any = None, thinking: Any = None, plan: Any = None) -> None:
+        text, thinking, plan = event_fields.text(text), event_fields.text(thinking), event_fields.text(plan)
+        for kind, said in (("text", text), ("thinking", thinking), ("plan", plan)):
+            if said:
+                self._said.add(kind)
+        if text or thinking or plan:
+            chunks.append(Chunk(text, plan + thinking))
+
+    def _read_message(self, message: Any, chunks: list[Chunk]) -> None:
+        """Append what has not come of a message that may be whole."""
+        members = event_fields.mapping(message)
+        known = frozenset(self._said)
+        if plan := members.get("tool_plan"):
+            self._append(chunks, plan="" if "plan" in known else plan)
+        for part in event_fields.elements(members.get("content") or []):
+            self._append(chunks, **{kind: part.get(kind) for kind in ("text", "thinking") if kind not in known})
+        if not self._tool_indexes:
+            for place, call in enumerate(event_fields.elements(members.get("tool_calls") or [])):
+                self._read_call(call, place, chunks)
+                self._end_call(chunks)
+
+    def _read_call(self, call: dict[str, Any], place: Any, chunks: list[Chunk]) -> None:
         function = call["function"]
-        index = event_fields.tool_index(self._tool_indexes, payload.get("index", 0))
+        index = event_fields.tool_index(self._tool_indexes, place)
         text = event_fields.arguments(function.get("arguments"))
         fragment = ToolCall(index, event_fields.name(call.get("id")), event_fields.name(function.get("name")), text)
-        if text:
-            self._without_arguments = None
-        elif fragment.name:
-            self._without_arguments = index
-        if fragment.id or fragment.name or text:
+        if fragment.name and (not text or event_fields.is_json(text)):
+            self._end_call(chunks)
+            self._whole_arguments = index, text or "{}"
+            fragment = replace(fragment, arguments="")
+        elif text:
+            self._whole_arguments = None
+        if fragment.id or fragment.name or fragment.arguments:
             chunks.append(Chunk(tool_calls=(fragment,)))
+
+    def _end_call(self, chunks: list[Chunk]) -> None:
+        """Append the whole arguments of a call of which no fragment has come; those of none are an empty object."""
+        if self._whole_arguments is not None:
+            (index, text), self._whole_arguments = self._whole_arguments, None
+            chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=text),)))
 
 
 class CohereV1:
     """Reads lines of v1 by their `event_type`. `stream-end` is the last."""
 
-    __slots__ = ("_has_fragments",)
+    __slots__ = ("_has_calls", "_has_text")
 
     def __init__(self) -> None:
-        self._has_fragments = False  # tool calls came in fragments: the whole calls that follow repeat them
+        self._has_calls = False  # tool calls came: the whole calls that follow repeat them
+        self._has_text = False
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the chunk of a text or tool call line; `stream-end` or a line without `event_type` ends the stream."""
         payload: Any = event.payload
         kind = payload.get("event_type")
         if kind == "stream-end":
+            response = event_fields.mapping(payload.get("response"))
+            self._read_text("" if self._has_text else response.get("text"), chunks)
+            self._read_calls(response.get("tool_calls"), chunks)
             return _end_v1(payload)
         if kind == "text-generation":
-            if text := event_fields.text(payload["text"]):
-                chunks.append(Chunk(text))
+            self._read_text(payload["text"], chunks)
         elif kind == "tool-calls-chunk":
             self._read_fragment(payload, chunks)
-        elif kind == "tool-calls-generation" and not self._has_fragments:
-            calls = (
-                ToolCall(index, None, event_fields.name(call["name"]), event_fields.arguments(call.get("parameters")))
-                for index, call in enumerate(event_fields.elements(payload["tool_calls"]))
-            )
-            chunks.append(Chunk(tool_calls=tuple(calls)))
+        elif kind == "tool-calls-generation":
+            self._read_calls(payload["tool_calls"], chunks)
         elif kind is None:
             return read_error(payload)
         return None
@@ -99,12 +131,27 @@ class CohereV1:
         """Return a truncation: only `stream-end` is a good end."""
         return truncated("stream-end")
 
+    def _read_text(self, value: Any, chunks: list[Chunk]) -> None:
+        if text := event_fields.text(value):
+            self._has_text = True
+            chunks.append(Chunk(text))
+
+    def _read_calls(self, values: Any, chunks: list[Chunk]) -> None:
+        """Append whole calls, unless they have come."""
+        if values and not self._has_calls:
+            self._has_calls = True
+            calls = (
+                ToolCall(index, None, event_fields.name(call["name"]), event_fields.arguments(call.get("parameters")))
+                for index, call in enumerate(event_fields.elements(values))
+            )
+            chunks.append(Chunk(tool_calls=tuple(calls)))
+
     def _read_fragment(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
         plan = event_fields.text(payload.get("text"))
         delta = payload.get("tool_call_delta")
         calls: tuple[ToolCall, ...] = ()
         if delta:
-            self._has_fragments = True
+            self._has_calls = True
             text = event_fields.arguments(delta.get("parameters"))
             calls = (ToolCall(delta["index"], None, event_fields.name(delta.get("name")), text),)
         if plan or calls:
@@ -154,19 +201,11 @@ COHERE_V1 = StreamSpec(
 )
 
 
-def _to_events(response: JSONObject) -> Iterable[JSONObject]:
-    """Return a plan, parts of text and tool calls."""
-    message = response["message"]
-    if plan := message.get("tool_plan"):
-        yield {"type": "tool-plan-delta", "delta": {"message": {"tool_plan": plan}}}
-    for part in message.get("content") or ():
-        yield {"type": "content-delta", "delta": {"message": {"content": part}}}
-    for number, call in enumerate(message.get("tool_calls") or ()):
-        yield {"type": "tool-call-start", "index": number, "delta": {"message": {"tool_calls": call}}}
-    yield {"type": "message-end", "delta": response}
-
-
-_WHOLE_V2 = WholeResponse(lambda response: "finish_reason" in response and "message" in response, _to_events)
+_WHOLE_V2 = WholeResponse(
+    lambda response: "finish_reason" in response and "message" in response,
+    # The event that ends a message may hold all of it.
+    lambda response: [{"type": "message-end", "delta": response}],
+)
 
 PROVIDER = Provider(
     interfaces=(

@@ -27,10 +27,11 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 class Gemini:
     """Reads candidate 0 of `GenerateContentResponse` objects."""
 
-    __slots__ = ("_call_count", "_finish", "_model", "_partial", "_usage")
+    __slots__ = ("_call_count", "_finish", "_ids", "_model", "_partial", "_usage")
 
     def __init__(self) -> None:
         self._call_count = 0
+        self._ids: set[str] = set()  # of the calls
         self._finish: str | None = None
         self._model: str | None = None
         self._usage: Usage | None = None
@@ -80,9 +81,13 @@ class Gemini:
 
     def _read_call(self, call: dict[str, Any], signature: str, chunks: list[Chunk]) -> None:
         name, goes_on = event_fields.name(call.get("name")), call.get("willContinue") is True
+        id, arguments = event_fields.name(call.get("id")), call.get("args")
+        if id is not None and id in self._ids:  # told once more, whole
+            name = None
         if name is not None:
             self._end_call(chunks)  # of a call that came without a last part
-            id, arguments = event_fields.name(call.get("id")), call.get("args")
+            if id is not None and self._call_count < event_fields.MAX_TOOL_CALLS:
+                self._ids.add(id)
             partial = goes_on or "partialArgs" in call
             self._call_count += 1
             if partial:

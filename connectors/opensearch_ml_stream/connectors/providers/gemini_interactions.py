@@ -6,7 +6,6 @@ not enabled, the events were `content.delta` and `interaction.complete`, and a f
 (`google/genai/_interactions/types` of googleapis/python-genai).
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
@@ -16,21 +15,23 @@ from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishi
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
-from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
+from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
 from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 MAX_OPEN_CALLS = 16  # whose arguments are kept: Google has one at a time
 
+_STEPS = ("step.start", "step.delta", "content.delta")
 _ENDS = ("interaction.completed", "interaction.complete", "interaction.failed")
 
 
 class GeminiInteractions:
     """Reads events by their `event_type`. Steps of tools that Google runs itself hold nothing for the client."""
 
-    __slots__ = ("_arguments", "_model", "_status", "_tool_indexes", "_usage")
+    __slots__ = ("_arguments", "_has_content", "_model", "_status", "_tool_indexes", "_usage")
 
     def __init__(self) -> None:
+        self._has_content = False  # a step has come
         self._tool_indexes: dict[int, int] = {}  # step index -> tool call index
         self._arguments: dict[int, str] = {}  # step index -> its whole arguments, until a fragment replaces them
         self._status: str | None = None  # unless the interaction is still in progress
@@ -43,6 +44,8 @@ class GeminiInteractions:
             return self.end_of_input()
         payload: Any = event.payload
         kind = payload["event_type"]
+        if kind in _STEPS:
+            self._has_content = True
         if kind in ("step.delta", "content.delta"):
             self._read_delta(payload["index"], payload["delta"], chunks)
         elif kind == "step.start":
@@ -53,6 +56,7 @@ class GeminiInteractions:
             self._read_status(payload.get("status"))
         elif kind in _ENDS:
             self._read_interaction(payload["interaction"])
+            self._read_whole(payload["interaction"], chunks)
             return self._ending()
         elif kind in ("interaction.created", "interaction.start"):
             self._read_interaction(payload["interaction"])
@@ -63,6 +67,18 @@ class GeminiInteractions:
     def end_of_input(self) -> Outcome:
         """Return a good ending if a status has come that is an end."""
         return truncated("interaction.completed") if self._status is None else self._ending()
+
+    def _read_whole(self, interaction: dict[str, Any], chunks: list[Chunk]) -> None:
+        """Append the content of an interaction of which no step has come, and what steps without an end have left."""
+        for index in list(self._arguments):
+            self._flush_arguments(index, chunks)
+        if self._has_content:
+            return
+        for index, step in enumerate(event_fields.elements(interaction.get("steps") or [])):
+            self._read_start(index, step, chunks)
+            self._flush_arguments(index, chunks)
+        for index, part in enumerate(event_fields.elements(interaction.get("outputs") or [])):
+            self._read_delta(index, part, chunks)
 
     def _read_start(self, index: int, step: dict[str, Any], chunks: list[Chunk]) -> None:
         kind = step["type"]
@@ -149,17 +165,11 @@ GEMINI_INTERACTIONS = StreamSpec(
 )
 
 
-def _to_events(response: JSONObject) -> Iterable[JSONObject]:
-    """Whole steps; without steps, the parts of the output."""
-    for number, step in enumerate(response.get("steps") or ()):
-        yield {"event_type": "step.start", "index": number, "step": step}
-        yield {"event_type": "step.stop", "index": number}
-    for number, part in enumerate(response.get("outputs") or ()):
-        yield {"event_type": "content.delta", "index": number, "delta": part}
-    yield {"event_type": "interaction.completed", "interaction": response}
-
-
-_WHOLE = WholeResponse(lambda response: response.get("object") == "interaction" or "steps" in response, _to_events)
+_WHOLE = WholeResponse(
+    lambda response: response.get("object") == "interaction" or "steps" in response,
+    # The event that ends an interaction may hold all of it.
+    lambda response: [{"event_type": "interaction.completed", "interaction": response}],
+)
 
 PROVIDER = Provider(
     interfaces=(

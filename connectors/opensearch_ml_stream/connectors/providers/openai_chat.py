@@ -4,7 +4,6 @@ https://platform.openai.com/docs/api-reference/chat-streaming. The usage comes i
 `choices`, after the finish reason and before `[DONE]`, so only `[DONE]` or the end of the body ends the stream.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
@@ -15,8 +14,9 @@ from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishi
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
-from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
+from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
 from opensearch_ml_stream.connectors.provider_errors import error_without_result, read_error, without_answer
+from opensearch_ml_stream.connectors.providers.growing_text import GrowingText
 from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -27,11 +27,13 @@ _NOTHING: dict[str, Any] = {}
 class OpenAIChat:
     """Reads choice 0 of `chat.completion.chunk` events. An event without choices may be an error, in whatever form."""
 
-    __slots__ = ("_finish", "_has_choice", "_model", "_tool_calls", "_usage")
+    __slots__ = ("_finish", "_has_choice", "_messages", "_model", "_told", "_tool_calls", "_usage")
 
     def __init__(self) -> None:
         self._finish: str | None = None
         self._has_choice = False
+        self._told: set[str] = set()  # which members deltas have told
+        self._messages: dict[str, GrowingText] = {}  # what messages have told of the others
         self._model = ""  # as the provider writes it
         self._usage: Usage | None = None
         self._tool_calls: ToolCalls | None = None  # created by the first tool call
@@ -71,11 +73,16 @@ class OpenAIChat:
 
     def _read_choice(self, choice: dict[str, Any], chunks: list[Chunk]) -> None:
         delta = choice.get("delta")
-        if not delta:
-            return
+        if delta:
+            self._read_delta(delta, chunks)
+        if "message" in choice and (not delta or choice.get("finish_reason")):
+            self._read_message(event_fields.mapping(choice["message"]), chunks)
+
+    def _read_delta(self, delta: dict[str, Any], chunks: list[Chunk]) -> None:
         content = delta.get("content")
         if isinstance(content, str) and delta.keys() <= _TEXT_DELTA:
             if content:
+                self._told.add("content")
                 chunks.append(Chunk(content))
             return
         reasoning = event_fields.text(delta.get("reasoning_content") or delta.get("reasoning") or "")
@@ -89,7 +96,30 @@ class OpenAIChat:
             calls = [{"function": function_call}]
         tool_calls = self._read_tool_calls(calls) if calls else ()
         if text or reasoning or tool_calls:
+            self._told.update(name for name, said in (("content", text), ("reasoning", reasoning)) if said)
             chunks.append(Chunk(text, reasoning, tool_calls, refusal=refusal))
+
+    def _read_message(self, message: dict[str, Any], chunks: list[Chunk]) -> None:
+        """Append what no delta has told of a message, which some servers send in place of deltas, or after them.
+
+        It is all that there is so far, or, where it does not begin as the one before it, what goes on from that.
+        """
+        told = set(self._told)
+        own: list[Chunk] = []
+        if self._tool_calls is not None:
+            message = {name: value for name, value in message.items() if name not in ("tool_calls", "function_call")}
+        self._read_delta(message, own)
+        self._told = told
+        for chunk in own:
+            text = "" if "content" in told else self._of_message("content", chunk.text)
+            reasoning = "" if "reasoning" in told else self._of_message("reasoning", chunk.reasoning)
+            if text or reasoning or chunk.tool_calls:
+                refusal = chunk.refusal if text == chunk.text else ""
+                chunks.append(Chunk(text, reasoning, chunk.tool_calls, refusal=refusal))
+
+    def _of_message(self, member: str, text: str) -> str:
+        known = self._messages.setdefault(member, GrowingText())
+        return known.whole(text, len(text)) or ("" if known.is_of(text) else known.piece(text))
 
     def _read_tool_calls(self, calls: Any) -> tuple[ToolCall, ...]:
         if self._tool_calls is None:
@@ -161,14 +191,9 @@ OPENAI_CHAT_PLAIN = StreamSpec(
 )
 
 
-def _to_events(response: JSONObject) -> Iterable[JSONObject]:
-    """Return the event of a delta with everything in it."""
-    choices = [{**choice, "delta": choice.get("message")} for choice in response["choices"]]
-    return [{**response, "choices": choices}]
-
-
 WHOLE_CHAT = WholeResponse(
-    lambda response: any("message" in choice for choice in response.get("choices") or ()), _to_events
+    lambda response: any("message" in choice for choice in response.get("choices") or ()),
+    lambda response: [response],
 )
 
 PROVIDER = Provider(

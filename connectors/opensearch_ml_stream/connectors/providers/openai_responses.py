@@ -26,7 +26,7 @@ _DELTAS: Mapping[str, Channel] = {
     "response.reasoning_text.delta": "reasoning",
     "response.reasoning_summary_text.delta": "summary",
     "response.function_call_arguments.delta": "arguments",
-    "response.custom_tool_call_input.delta": "arguments",
+    "response.custom_tool_call_input.delta": "input",
 }
 # Which member of an event holds the whole text.
 _DONE: Mapping[str, tuple[Channel, str]] = {
@@ -35,7 +35,7 @@ _DONE: Mapping[str, tuple[Channel, str]] = {
     "response.reasoning_text.done": ("reasoning", "text"),
     "response.reasoning_summary_text.done": ("summary", "text"),
     "response.function_call_arguments.done": ("arguments", "arguments"),
-    "response.custom_tool_call_input.done": ("arguments", "input"),
+    "response.custom_tool_call_input.done": ("input", "input"),
 }
 _PARTS = {
     f"response.{part}.{what}": what == "done"

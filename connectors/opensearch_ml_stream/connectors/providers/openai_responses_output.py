@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, ToolCall
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping, name
@@ -18,22 +16,23 @@ from opensearch_ml_stream.connectors.providers.growing_text import GrowingText
 
 MAX_HELD_CHARS = 1024 * 1024  # of the arguments of calls whose name has not come
 
-Channel = Literal["text", "refusal", "reasoning", "summary", "arguments"]
+Channel = Literal["text", "refusal", "reasoning", "summary", "arguments", "input"]
 """A kind of text that items have."""
 
 _Kind = Literal["message", "reasoning", "call", "unnamed"]
 
 _KIND_OF: Mapping[Channel, _Kind] = {
     "text": "message", "refusal": "message", "reasoning": "reasoning", "summary": "reasoning", "arguments": "call",
+    "input": "call",
 }  # fmt: skip
-_TOOL_SEARCH = "tool_search_call"
+_TOOL_SEARCH, _FREE_FORM = "tool_search_call", "custom_tool_call"
 # Calls that have no name: their type is it, and what they hold beside these fields are the arguments.
 _UNNAMED_CALLS = (
     "apply_patch_call", "computer_call", "local_shell_call", "mcp_approval_request", "shell_call", _TOOL_SEARCH,
 )  # fmt: skip
 _NO_ARGUMENTS = frozenset({"id", "type", "status", "call_id", "created_by"})
 _KINDS: Mapping[str, _Kind] = {
-    "message": "message", "reasoning": "reasoning", "function_call": "call", "custom_tool_call": "call",
+    "message": "message", "reasoning": "reasoning", "function_call": "call", _FREE_FORM: "call",
     **dict.fromkeys(_UNNAMED_CALLS, "unnamed"),
 }  # fmt: skip
 _CHANNELS: Mapping[str, Channel] = {
@@ -167,7 +166,7 @@ class Output:
             self._read_unnamed(item, said, chunks, is_done=is_done)
             return
         if item.kind == "call":
-            item.is_free_form = said.get("type") == "custom_tool_call"
+            item.is_free_form = item.is_free_form or said.get("type") == _FREE_FORM
             item.call_id = item.call_id or name(said.get("call_id")) or name(said.get("id"))
             if (called := name(said.get("name"))) is not None:
                 self._announce(item, called, chunks)
@@ -176,7 +175,9 @@ class Output:
                 self._take(item, channel, texts, chunks)
             else:
                 for number, text in texts.items():
-                    item.text(channel, number).start(text, is_replaced=channel == "arguments" and _is_json(text))
+                    item.text(channel, number).start(
+                        text, is_replaced=channel == "arguments" and event_fields.is_json(text)
+                    )
         if is_done:
             self._end(item, chunks)
             self._sign(item, said, chunks)
@@ -240,9 +241,10 @@ class Output:
             chunks.append(Chunk(text))
         elif channel == "refusal":
             chunks.append(Chunk(text, refusal=text))
-        elif channel != "arguments":
+        elif item.kind == "reasoning":
             chunks.append(Chunk(reasoning=text))
         elif item.call is None:
+            item.is_free_form = channel == "input"
             self._held_chars += len(text)
             if self._held_chars > MAX_HELD_CHARS:
                 raise ValueError("too many arguments of a call without a name")
@@ -286,11 +288,12 @@ def _match(items: Iterable[_Item], kind: _Kind, place: int, said: Mapping[str, A
 def _texts_of(kind: _Kind, said: Mapping[str, Any]) -> dict[Channel, dict[int, str]]:
     """Return the texts of an item, by their channels and numbers."""
     if kind == "call":
-        text = event_fields.arguments(said.get("arguments", said.get("input")))
-        return {"arguments": {0: text}} if text else {}
+        member: Channel = "input" if said.get("type") == _FREE_FORM else "arguments"
+        text = event_fields.arguments(said.get(member))
+        return {member: {0: text}} if text else {}
     found: dict[Channel, dict[int, str]] = {}
-    for member in ("summary", "content"):
-        parts = said.get(member) or []
+    for holder in ("summary", "content"):
+        parts = said.get(holder) or []
         if isinstance(parts, str):
             parts = [{"type": "text", "text": parts}]
         for number, part in enumerate(event_fields.elements(parts)):
@@ -313,11 +316,3 @@ def _is_of_client(item: Mapping[str, Any]) -> bool:
     if item.get("execution") == "server":
         return False
     return bool(mapping(item.get("environment")).get("type", "local") == "local")
-
-
-def _is_json(text: str) -> bool:
-    try:
-        orjson.loads(text)
-    except ValueError:
-        return False
-    return True

@@ -12,12 +12,16 @@ from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider_errors import error_without_result
+from opensearch_ml_stream.connectors.providers.growing_text import GrowingText
 
 
 class TextGenerationInference:
     """Reads one token an event, without special tokens such as `</s>`. The last event has a `generated_text`."""
 
-    __slots__ = ()
+    __slots__ = ("_text",)
+
+    def __init__(self) -> None:
+        self._text = GrowingText()
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the token's text; a `generated_text` that is not null, or `error`, ends the stream."""
@@ -27,9 +31,12 @@ class TextGenerationInference:
         token = event_fields.mapping(payload.get("token"))
         text = event_fields.text(token.get("text"))
         if text and not token.get("special"):
-            chunks.append(Chunk(text))
+            chunks.append(Chunk(self._text.piece(text)))
         if payload.get("generated_text") is None:
             return None
+        whole = event_fields.text(payload["generated_text"])
+        if rest := self._text.whole(whole, len(whole)):  # no token has told it
+            chunks.append(Chunk(rest))
         details = event_fields.mapping(payload.get("details"))
         native = event_fields.name(details.get("finish_reason"))
         output = event_fields.count(details.get("generated_tokens"))
