@@ -105,15 +105,9 @@ def test_a_response_of_the_client_s_dialect_is_as_it_was_sent() -> None:
 )  # fmt: skip
 def test_a_response_that_is_not_well_formed_is_made_of_what_was_read_of_it(wrong: dict[str, Any]) -> None:
     sent = {"id": "resp_p", "object": "response", "output": [], **wrong}
-    told = json.loads(
-        whole_response(
-            WholeAnswer(SAID, Ending(), "m1", sent, is_as_sent=True, extra={}), ResponseObject("t1", 1, "m", {})
-        )
-    )
-    assert [item["type"] for item in Response.model_validate(told).model_dump()["output"]][:2] == [
-        "reasoning",
-        "message",
-    ]
+    answer = WholeAnswer(SAID, Ending(), "m1", sent, is_as_sent=True, extra={})
+    told = Response.model_validate_json(whole_response(answer, ResponseObject("t1", 1, "m", {})))
+    assert [item.type for item in told.output][:2] == ["reasoning", "message"]
 
 
 def test_what_openai_has_no_place_for_is_a_member_of_our_own() -> None:
