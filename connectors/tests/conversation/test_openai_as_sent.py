@@ -19,6 +19,7 @@ from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.conversation.sent_streams import decoder_as_sent
 from tests.providers.recorded_streams import ALL_STREAMS, STREAMS, Recorded, join_chunks, outcome_fields, play
 from tests.providers.recordings.recording_files import RECORDINGS, Recording
+from tests.providers.stream_bodies import sse
 
 CHAT = "openai/v1/chat/completions"
 _ENVELOPE = ("id", "object", "created", "model", "system_fingerprint")
@@ -287,3 +288,38 @@ def test_recorded_streams_take_the_fast_path(name: str) -> None:
     decoder = decoder_as_sent(recorded.preset)
     events = [event + b"\n\n" for event in recorded.data.split(b"\n\n") if event]
     assert any(isinstance(decoder.feed(event), TextRun) for event in events for _ in range(2))
+
+
+def told(delta: Any, finish: str | None = None, **message: Any) -> dict[str, Any]:
+    own = {} if delta is None else {"delta": delta}
+    return {"id": "c1", "choices": [{"index": 0, **own, "message": message, "finish_reason": finish}]}
+
+
+@pytest.mark.parametrize(
+    ("event", "delta"),
+    [
+        (told(None, content="Hi", reasoning_content="Hm"), {"content": "Hi", "reasoning_content": "Hm"}),
+        (told({}, "stop", refusal="No"), {"content": None, "refusal": "No"}),
+        (told({}, "stop", tool_calls=[{"id": "c", "function": {"name": "f", "arguments": "{}"}}]),
+         {"content": None, "tool_calls": [
+             {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}),
+    ],
+)  # fmt: skip
+def test_what_a_message_tells_in_place_of_a_delta_is_a_delta(event: dict[str, Any], delta: dict[str, Any]) -> None:
+    chunks, _ = play(decoder_as_sent(CHAT), [sse(event, "[DONE]")])
+    [chunk] = [chunk for chunk in chunks if chunk.event is not None]
+    assert chunk.event is not None
+    choice = chunk.event.payload["choices"][0]
+    assert (choice["delta"], "message" in choice) == (delta, False)
+
+
+def test_a_message_beside_a_delta_that_tells_the_same_is_given_as_it_was_sent() -> None:
+    events = [told({"content": "Hel"}, content="Hel"), told({"content": "lo"}, "stop", content="Hello")]
+    chunks, _ = play(decoder_as_sent(CHAT), [sse(*events, "[DONE]")])
+    assert [chunk.event and chunk.event.payload for chunk in chunks] == events
+
+
+def test_a_usage_of_nothing_after_another_is_not_given() -> None:
+    usages = [{"id": "c1", "choices": [], "usage": {"prompt_tokens": count, "details": None}} for count in (0, 3, 0)]
+    chunks, _ = play(decoder_as_sent(CHAT), [sse(*usages, "[DONE]")])
+    assert [chunk.event and chunk.event.payload for chunk in chunks] == usages[:2]

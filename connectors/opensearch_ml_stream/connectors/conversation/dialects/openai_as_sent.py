@@ -8,7 +8,9 @@ it is modelled on: the last one with a text that was given before the first that
 from collections.abc import Sequence
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Chunk
+from opensearch_ml_stream.connectors.chunks import Chunk, ToolCall
+from opensearch_ml_stream.connectors.conversation.answer import as_one
+from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
@@ -36,13 +38,13 @@ class ChooseChoices:
     text alone, or none: the fast path relies on it.
     """
 
-    __slots__ = ("_has_left_out", "_member", "_model", "_wants_usage")
+    __slots__ = ("_has_left_out", "_has_usage", "_member", "_model", "_wants_usage")
 
     def __init__(self, wants_usage: bool = True, *, text: str = "delta") -> None:
         self._wants_usage = wants_usage
         self._member = text  # of a choice, which holds its text
         self._model: dict[str, Any] | None = None
-        self._has_left_out = False
+        self._has_left_out = self._has_usage = False
 
     def __call__(self, event: Event, chunks: Sequence[Chunk], outcome: Outcome | Finishing | None) -> Event | None:
         """Choose an event; see `ChooseEvent`."""
@@ -51,7 +53,7 @@ class ChooseChoices:
         payload = event.payload
         choices = payload.get("choices")
         if not choices:
-            if not self._wants_usage and payload.get("usage"):
+            if (usage := payload.get("usage")) and not self._is_for_client(event_fields.mapping(usage)):
                 return None
         elif len(choices) > 1 and not all(isinstance(choice, dict) for choice in choices):
             raise ValueError("a choice that is no object")
@@ -60,7 +62,13 @@ class ChooseChoices:
             return None
         if chunks and chunks[0].text and not self._has_left_out:
             self._model = payload
-        return event
+        return _with_delta(event, choices[0], chunks) if chunks and "message" in choices[0] else event
+
+    def _is_for_client(self, usage: dict[str, Any]) -> bool:
+        """Return whether the client wants a usage: none that takes back what was counted before."""
+        has_counts = any(isinstance(count, int) and count for count in usage.values())
+        takes_back, self._has_usage = self._has_usage and not has_counts, self._has_usage or has_counts
+        return self._wants_usage and not takes_back
 
     def _is_text(self, payload: dict[str, Any], model: dict[str, Any]) -> bool:
         """Return whether an event says what the model says with another text; or no more than that, and no text."""
@@ -93,3 +101,25 @@ class ChooseChoices:
             if value is not None and name not in ("index", self._member):
                 said[f"choice.{name}"] = value
         return said
+
+
+def _with_delta(event: Event, choice: dict[str, Any], chunks: Sequence[Chunk]) -> Event:
+    """Return an event that tells in its delta what was read of it: some servers have a message in place of deltas."""
+    delta, said = event_fields.mapping(choice.get("delta")), as_one(chunks)
+    has_calls = bool(delta.get("tool_calls") or delta.get("function_call"))
+    if delta and said.text == delta.get("content", "") and has_calls is bool(said.tool_calls):
+        return event
+    own: dict[str, Any] = {"content": said.text.removesuffix(said.refusal) or None}
+    if said.refusal:
+        own["refusal"] = said.refusal
+    if said.reasoning:
+        own["reasoning_content"] = said.reasoning
+    if said.tool_calls:
+        own["tool_calls"] = [_delta_of(call) for call in said.tool_calls]
+    told = {name: value for name, value in choice.items() if name != "message"} | {"delta": {**delta, **own}}
+    return Event.of({**event.payload, "choices": [told, *event.payload["choices"][1:]]}, event.name)
+
+
+def _delta_of(call: ToolCall) -> dict[str, Any]:
+    names = {} if call.name is None else {"id": call.id or "", "type": "function"}
+    return {"index": call.index, **names, "function": {"name": call.name or "", "arguments": call.arguments}}
