@@ -18,8 +18,8 @@ class Enable:
 
     `body` fields replace the template's fields of the same name, `inner_body` does so in objects of the body, by their
     name, and `drop` removes fields. `url` holds pairs of strings of the path (old, new), of which the first that
-    applies is used. `query` and `headers` are set, None removes them. `by_default` says that the provider streams
-    unless its request says not to.
+    applies is used; `is_only_url` says that a server with the second may have no first. `query` and `headers` are set,
+    None removes them. `by_default` says that the provider streams unless its request says not to.
     """
 
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -29,6 +29,7 @@ class Enable:
     query: Mapping[str, str | None] = field(default_factory=dict)
     headers: Mapping[str, str | None] = field(default_factory=dict)
     by_default: bool = False
+    is_only_url: bool = False
 
     def turned_off(self) -> "Enable":
         """Return the changes that turn the stream off in a request which turns it on as these do."""
@@ -36,7 +37,7 @@ class Enable:
         return Enable(
             body=flags,
             drop=(*(name for name in self.drop if name not in flags), *(("stream_options",) if flags else ())),
-            url=tuple({new: (new, old) for old, new in reversed(self.url)}.values())[::-1],
+            url=() if self.is_only_url else tuple({new: (new, old) for old, new in reversed(self.url)}.values())[::-1],
             query=dict.fromkeys(self.query),
             headers=dict.fromkeys(self.headers),
         )

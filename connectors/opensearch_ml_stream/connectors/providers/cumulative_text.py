@@ -66,7 +66,7 @@ class CumulativeText:
 
 CUMULATIVE_TEXT = StreamSpec(
     name="text/cumulative",
-    enable=Enable(body={"stream": True}, url=(("/generate", "/generate_stream"),)),
+    enable=Enable(body={"stream": True}, url=(("/generate", "/generate_stream"),), is_only_url=True),
     framing=SSEFraming,
     reader=CumulativeText,
 )

@@ -108,6 +108,7 @@ def _merge(first: Enable, second: Enable) -> Enable:
         query={**first.query, **second.query},
         headers={**first.headers, **second.headers},
         by_default=first.by_default or second.by_default,
+        is_only_url=second.is_only_url if second.url else first.is_only_url,
     )
 
 
