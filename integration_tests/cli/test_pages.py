@@ -30,6 +30,8 @@ TESTED = (
     "endpoints allow",
     "serve --workers",
     "opensearch-ml-stream settings",
+    # By integration_tests/faults/processes/test_failures_inside.py:
+    "The background task",
     # By plugin/tests/client/test_docstring_examples.py:
     "import StreamingMLClient",
     "StreamingMLClient(client)",
