@@ -236,7 +236,7 @@ def test_usage_of_another_form_is_left_out(usage: Any) -> None:
     assert told(ROLE, chunk({}, "stop", usage=usage))[1]["usage"] is None
 
 
-@pytest.mark.parametrize("event", [{"choices": None}, {}, {"choices": None, "x": 1}])
+@pytest.mark.parametrize("event", [{"choices": None}, {}, {"choices": False, "x": 1}])
 def test_an_event_without_choices_has_none(event: Body) -> None:
     assert told(ROLE, {**HEAD, **event})[1] == {**HEAD, **event, "choices": []}
 

@@ -161,7 +161,7 @@ class SentEvents(WireFormat):
             return self._item(sent, kind)
         if kind in _DELTAS and isinstance(delta := payload.get("delta"), str) and self._room >= 0:
             self._room -= len(delta)
-            self._deltas.setdefault(payload.get("output_index"), []).append(delta)
+            self._deltas.setdefault(event_fields.count(payload.get("output_index")) or 0, []).append(delta)
         return self._pass(sent, {})
 
     def _item(self, sent: Event, kind: str) -> bytes:
@@ -171,8 +171,8 @@ class SentEvents(WireFormat):
             return b""
         mended: dict[str, Any] = {}
         if not isinstance(index, int) or index < 0:
-            ids = {known.get("id"): place for place, known in self._items.items()}
-            mended["output_index"] = index = ids.get(item.get("id") or "", max(self._items, default=-1) + 1)
+            known = [place for place, one in self._items.items() if "id" in item and one.get("id") == item["id"]]
+            mended["output_index"] = index = known[0] if known else max(self._items, default=-1) + 1
         begun = b""
         if kind == "response.output_item.done" and index not in self._items:
             members = b'"output_index":%d,"item":%b' % (index, orjson.dumps(item | {"status": "in_progress"}))
@@ -217,9 +217,8 @@ class SentEvents(WireFormat):
 
 def _with_text(item: dict[str, Any], text: str) -> dict[str, Any]:
     """Return an item that is not done with what was added to it."""
-    if not text or item.get("type") not in _TEXTS:
-        return item
-    return {**item, **_TEXTS[item["type"]](text)}
+    member = _TEXTS.get(str(item.get("type")))
+    return {**item, **member(text)} if text and member is not None else item
 
 
 def _is_created(chunks: Chunks) -> bool:

@@ -192,8 +192,9 @@ class SentChunks(ABC):
         if choices == [] and payload.get("object") == "":  # Azure's, which clients pass over by that
             return sent
         mended = self._mended_head(payload, self._object)
-        told = [self._choice(choice, number, chunk) for number, choice in _numbered(choices or ())]
-        if choices is None or len(told) != len(choices) or any(map(is_not, told, choices)):
+        listed = choices if isinstance(choices, list) else []
+        told = [self._choice(choice, number, chunk) for number, choice in _numbered(listed)]
+        if listed is not choices or len(told) != len(listed) or any(map(is_not, told, listed)):
             mended["choices"] = told
         event = Event.of({**payload, **mended}, sent.name) if mended else sent
         if self.first is None or self.first is sent:
@@ -299,6 +300,8 @@ class SentChatChunks(SentChunks):
                 mended[REASONING] = chunk.reasoning
         if chunk.tool_calls:
             mended |= self._mended_calls(delta, number, chunk.tool_calls)
+        elif mended.get("tool_calls"):  # which could not be read
+            del mended["tool_calls"]
         return {"delta": mended}
 
     def _mended_calls(self, delta: Mapping[str, Any], number: int, fragments: Sequence[ToolCall]) -> dict[str, Any]:
