@@ -1,5 +1,6 @@
 """Providers that tell something whole where others tell it in pieces, or besides: it is taken, and once."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -194,3 +195,45 @@ def test_the_whole_text_of_text_generation_tells_what_no_token_did(tokens: list[
     assert said("huggingface/generate_stream", sse(*events, {"generated_text": "Hello"}))[0] == "Hello"
     other: list[Any] = [*events, {"token": {"text": "!"}}, {"generated_text": "Q: Hello"}]
     assert said("huggingface/generate_stream", sse(*other))[0] == "".join(tokens) + "!"
+
+
+def gemini_text(text: str, finish: str | None = None) -> dict[str, Any]:
+    own = {"finishReason": finish} if finish else {}
+    return {"candidates": [{"content": {"parts": [{"text": text}]}, **own}]}
+
+
+def dashscope_text(text: str, finish: str | None = None) -> dict[str, Any]:
+    return {"output": {"choices": [{"message": {"content": text}, "finish_reason": finish or "null"}]}}
+
+
+@pytest.mark.parametrize(
+    ("preset", "event_of"), [("gemini/v1beta/generatecontent", gemini_text), ("dashscope/generation", dashscope_text)]
+)
+@pytest.mark.parametrize(
+    ("texts", "whole"),
+    [
+        (["Hel", "lo", " you"], "Hello you"),
+        (["Hel", "Hello", "Hello you", "Hello you"], "Hello you"),
+        (["Hel", "Hello", "Hello you", ""], "Hello you"),
+        (["Hello you", "Hello you, how are you"], "Hello you, how are you"),
+        # Pieces that begin as all before them did, by chance.
+        (["ha", "haha", "ha!"], "hahahaha!"),
+        (["ha", "haha"], "hahaha"),
+        (["ha", "ha", "haha"], "hahahaha"),
+        (["no ", "no no", " never"], "no no no never"),
+        (["Yes", "Yes"], "YesYes"),
+    ],
+)
+def test_versions_of_a_text_are_told_from_pieces_of_it(
+    preset: str, event_of: Callable[..., dict[str, Any]], texts: list[str], whole: str
+) -> None:
+    last = len(texts) - 1
+    events = [event_of(text, "STOP" if place == last else None) for place, text in enumerate(texts)]
+    assert said(preset, sse(*events))[0] == whole
+
+
+def test_a_text_that_waits_comes_before_a_call() -> None:
+    call = {"candidates": [{"content": {"parts": [{"functionCall": {"name": "f", "args": {}}}]}}]}
+    end = {"candidates": [{"finishReason": "STOP"}]}
+    chunks, _ = decode("gemini/v1beta/generatecontent", sse(gemini_text("ha"), gemini_text("haha"), call, end))
+    assert [chunk.text for chunk in chunks] == ["ha", "haha", ""]

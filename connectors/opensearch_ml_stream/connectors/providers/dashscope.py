@@ -18,6 +18,7 @@ from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.provider_errors import read_error
+from opensearch_ml_stream.connectors.providers.growing_text import PiecesOrVersions
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
@@ -26,10 +27,11 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 class DashScope:
     """Reads choice 0 of `output.choices`, or `output.text` where the result format is `text`."""
 
-    __slots__ = ("_finish", "_tool_calls", "_usage")
+    __slots__ = ("_finish", "_text", "_tool_calls", "_usage")
 
     def __init__(self) -> None:
         self._finish: str | None = None
+        self._text = PiecesOrVersions()
         self._tool_calls = ToolCalls()
         self._usage: Usage | None = None
 
@@ -43,6 +45,8 @@ class DashScope:
         choice = output["choices"][0] if output.get("choices") else text_result
         self._read_message(event_fields.mapping(choice.get("message")), chunks)
         self._finish = native_finish_reason(choice.get("finish_reason")) or self._finish
+        if self._finish is not None and (rest := self._text.end()):
+            chunks.append(Chunk(rest))
         if usage := event_fields.mapping(payload.get("usage")):
             self._usage = _read_usage(usage).after(self._usage)
         return FINISHING if self._finish is not None else None
@@ -58,6 +62,7 @@ class DashScope:
         if isinstance(content, list):  # of the multimodal models
             content = "".join(event_fields.text(part.get("text")) for part in event_fields.elements(content))
         text, reasoning = event_fields.text(content), event_fields.text(message.get("reasoning_content"))
+        text = self._text.add(text) if text else self._text.end()
         calls = self._tool_calls.read_all(event_fields.elements(message.get("tool_calls") or []))
         if text or reasoning or calls:
             chunks.append(Chunk(text, reasoning, calls))

@@ -21,17 +21,19 @@ from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.provider_errors import error_without_result, read_error
 from opensearch_ml_stream.connectors.providers.gemini_partial_arguments import PartialArguments
+from opensearch_ml_stream.connectors.providers.growing_text import PiecesOrVersions
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
 class Gemini:
     """Reads candidate 0 of `GenerateContentResponse` objects."""
 
-    __slots__ = ("_call_count", "_finish", "_ids", "_model", "_partial", "_usage")
+    __slots__ = ("_call_count", "_finish", "_ids", "_model", "_partial", "_text", "_usage")
 
     def __init__(self) -> None:
         self._call_count = 0
         self._ids: set[str] = set()  # of the calls
+        self._text = PiecesOrVersions()
         self._finish: str | None = None
         self._model: str | None = None
         self._usage: Usage | None = None
@@ -50,6 +52,7 @@ class Gemini:
                 self._read_parts(event_fields.elements(parts), chunks)
             if finish := event_fields.name(candidate.get("finishReason")):
                 self._finish = finish
+                self._append_text(self._text.end(), "", chunks)
                 self._end_call(chunks)
         if usage := event_fields.mapping(payload.get("usageMetadata")):
             self._usage = _usage(usage).after(self._usage)
@@ -70,14 +73,18 @@ class Gemini:
     def _read_parts(self, parts: list[dict[str, Any]], chunks: list[Chunk]) -> None:
         text = "".join([event_fields.text(part.get("text")) for part in parts if not part.get("thought")])
         reasoning = "".join([event_fields.text(part.get("text")) for part in parts if part.get("thought")])
-        if text or reasoning:
-            chunks.append(Chunk(text, reasoning))
+        self._append_text(self._text.add(text) if text else self._text.end(), reasoning, chunks)
         for part in parts:
             signature = event_fields.text(part.get("thoughtSignature"))
             if "functionCall" in part:
                 self._read_call(event_fields.mapping(part["functionCall"]), signature, chunks)
             elif signature:
+                self._append_text(self._text.end(), "", chunks)
                 chunks.append(Chunk(signature=signature))
+
+    def _append_text(self, text: str, reasoning: str, chunks: list[Chunk]) -> None:
+        if text or reasoning:
+            chunks.append(Chunk(text, reasoning))
 
     def _read_call(self, call: dict[str, Any], signature: str, chunks: list[Chunk]) -> None:
         name, goes_on = event_fields.name(call.get("name")), call.get("willContinue") is True

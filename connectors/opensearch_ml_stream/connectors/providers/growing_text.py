@@ -55,3 +55,45 @@ class GrowingText:
             self.length += len(text)
             self._last = text
         return text
+
+
+MIN_VERSION_CHARS = 8  # of a first text, with all of which another does not begin by chance
+
+
+class PiecesOrVersions:
+    """Texts of events that are pieces or, as some gateways send them, versions: each is all of the text so far.
+
+    That a text begins with all that came before it may be chance, once. So it waits for the next text, and two in a row
+    say that they are versions.
+    """
+
+    __slots__ = ("_are_versions", "_held", "_so_far")
+
+    def __init__(self) -> None:
+        self._so_far: str | None = ""  # None once they are known to be pieces
+        self._are_versions = False
+        self._held = ""
+
+    def add(self, text: str) -> str:
+        """Return what is new in the text of an event, with what has waited for it."""
+        so_far, held = self._so_far, self._held
+        if so_far is None or not text:
+            return text
+        if not so_far or (self._are_versions and text.startswith(so_far)):
+            self._so_far = text
+            return text[len(so_far) :]
+        if len(text) > len(held or so_far) and text.startswith(held or so_far):
+            if not held:
+                self._held = text
+                return ""
+            self._are_versions, self._held, self._so_far = True, "", text
+            return text[len(so_far) :]
+        self._held, self._so_far = "", None
+        return held + text
+
+    def end(self) -> str:
+        """Return what waits for another text that does not come."""
+        if not (held := self._held):
+            return ""
+        so_far, self._held, self._so_far = self._so_far or "", "", None
+        return held[len(so_far) :] if len(so_far) >= MIN_VERSION_CHARS else held
