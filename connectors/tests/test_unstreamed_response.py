@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
-from opensearch_ml_stream.connectors.unstreamed_response import read_whole_response
+from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response, read_whole_response
 
 WEATHER = {"function": {"name": "weather", "arguments": '{"city":"Ulm"}'}}
 
@@ -38,6 +38,15 @@ USAGE = Usage(2, 3, 5)
             ("Hi", "Hm", CALL, Ending("tool_calls", "tool_calls", USAGE, "m")),
         ),
         ({"choices": [{"message": {"content": "Hi"}}]}, ("Hi", "", [], Ending())),
+        (
+            {"text": "Hi", "generation_id": "g", "finish_reason": "MAX_TOKENS", "chat_history": [],
+             "tool_calls": [{"name": "weather", "parameters": {"city": "Ulm"}}]},
+            ("Hi", "", [(None, *CALL[0][1:])], Ending("length", "MAX_TOKENS")),
+        ),
+        (
+            {"id": "i", "finish_reason": "COMPLETE", "message": {"role": "assistant", "content": "Hi"}},
+            ("Hi", "", [], Ending("stop", "COMPLETE")),
+        ),
         (
             {"choices": [{"text": "Hi", "finish_reason": "length"}]},
             ("Hi", "", [], Ending("length", "length")),
@@ -135,7 +144,8 @@ USAGE = Usage(2, 3, 5)
         ),
     ],
     ids=[
-        "chat", "no reason", "completions", "responses", "anthropic", "gemini", "converse", "cohere", "tgi", "ollama",
+        "chat", "no reason", "cohere v1", "cohere's text",
+        "completions", "responses", "anthropic", "gemini", "converse", "cohere", "tgi", "ollama",
         "v2", "interactions", "interactions without steps", "dashscope", "dashscope text", "watsonx", "workers ai",
         "workers ai in chat's form", "databricks",
     ],
@@ -173,3 +183,17 @@ def test_a_signature_is_given_where_it_is_that_of_all_the_reasoning(signatures: 
     found = read_whole_response(orjson.dumps(message))
     assert found is not None
     assert found[0].signature == signature
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        ({"candidates": [{"content": {"parts": []}, "finishReason": "MAX_TOKENS"}]}, "length"),
+        ({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]}, "error"),
+        ({"promptFeedback": {"blockReason": "SAFETY"}}, "content_filter"),
+    ],
+)
+def test_a_whole_response_of_gemini_may_have_nothing_but_an_end(response: dict[str, Any], reason: str) -> None:
+    found = decode_whole_response(response, may_be_empty=True)
+    assert found is not None
+    assert (found[0], found[1].finish_reason) == (Chunk(), reason)

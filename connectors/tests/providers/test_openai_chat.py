@@ -106,6 +106,18 @@ def test_an_id_that_is_repeated_in_every_fragment_is_one_call() -> None:
     assert [call["arguments"] for call in calls] == ["{}"]
 
 
+@pytest.mark.parametrize(("finish", "arguments"), [("stop", "{}"), ("tool_calls", "{}"), ("length", "")])
+def test_a_call_without_arguments_has_an_empty_object_unless_it_was_cut_off(finish: str, arguments: str) -> None:
+    first, second = _call("", "a", "f", index=0), _call("[]", "b", "g", index=1)
+    whole = {"choices": [{**first["choices"][0], "finish_reason": finish}]}
+    dashscope = {"output": {"choices": [{"message": first["choices"][0]["delta"], "finish_reason": finish}]}}
+    for preset, events in (
+        (CHAT, [first, second, delta(finish), "[DONE]"]), (CHAT, [whole]), ("dashscope/generation", [dashscope]),
+    ):  # fmt: skip
+        _, _, calls = join_chunks(decode(preset, sse(*events))[0])
+        assert calls[0] == {"id": "a", "name": "f", "arguments": arguments}
+
+
 def test_a_refusal_is_text_of_a_kind_of_its_own() -> None:
     chunks, outcome = decode(CHAT, sse(delta(content="Well. ", refusal="I can't"), "[DONE]"))
     assert chunks == [Chunk("Well. I can't", refusal="I can't")]

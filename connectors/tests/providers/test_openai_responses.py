@@ -28,6 +28,10 @@ def test_an_incomplete_response_says_why(reason: str, finish: str) -> None:
     "last",
     [
         {"type": "response.failed", "response": {"error": {"code": "server_error", "message": "oh"}}},
+        {
+            "type": "response.completed",
+            "response": {"status": "failed", "error": {"type": "api_error", "message": "oh"}},
+        },
         {"type": "error", "code": "server_error", "message": "oh", "param": None, "sequence_number": 3},
         {"type": "error", "error": {"type": "server_error", "message": "oh"}},
     ],

@@ -8,7 +8,7 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Ending
 from tests.providers.eventstream_frames import event
 from tests.providers.recorded_streams import join_chunks
-from tests.providers.stream_bodies import decode, delta, ndjson, sse
+from tests.providers.stream_bodies import decode, delta, error_of, ndjson, sse
 
 CALL = {"id": "c1", "name": "f", "arguments": '{"a":1}'}
 OPENAI_CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
@@ -110,6 +110,21 @@ def test_the_start_of_a_block_of_converse_may_hold_all_of_it(
     assert said("bedrock/converse", body + event("messageStop", {"stopReason": "end_turn"})) == told
 
 
+def test_arguments_in_a_delta_may_be_an_object() -> None:
+    block = {"type": "tool_use", "id": "c1", "name": "f"}
+    delta = {"type": "input_json_delta", "partial_json": {"a": 1}}
+    anthropic = sse(
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta}, {"type": "message_stop"},
+    )  # fmt: skip
+    start = {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "c1", "name": "f"}}}
+    piece = {"contentBlockIndex": 0, "delta": {"toolUse": {"input": {"a": 1}}}}
+    end = {"stopReason": "tool_use"}
+    converse = (("contentBlockStart", start), ("contentBlockDelta", piece), ("messageStop", end))
+    assert said("anthropic/v1/messages", anthropic) == ("", "", [CALL])
+    assert said("bedrock/converse", b"".join(event(name, payload) for name, payload in converse)) == ("", "", [CALL])
+
+
 # Cohere
 
 
@@ -178,6 +193,12 @@ def test_an_interaction_is_told_once_wherever_it_is_whole(events: list[Any]) -> 
     whole = {"status": "completed", "steps": [step()]}
     end = {"event_type": "interaction.completed", "interaction": whole}
     assert said("gemini/v1beta/interactions", sse(*events, end)) == ("", "", [CALL])
+
+
+def test_an_interaction_that_failed_is_an_error() -> None:
+    whole = {"status": "failed", "error": {"code": 500, "message": "oh"}}
+    error = error_of("gemini/v1beta/interactions", sse({"event_type": "interaction.failed", "interaction": whole}))
+    assert (error.provider_status, error.reason) == (500, "Error from remote service: oh")
 
 
 def test_a_call_of_gemini_that_is_told_once_more_is_one_call() -> None:

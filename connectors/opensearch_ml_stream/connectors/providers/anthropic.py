@@ -83,7 +83,7 @@ class Anthropic:
                 chunks.append(Chunk(signature=signature))
         elif kind == "input_json_delta":
             index = self._tool_indexes.get(_number(payload.get("index")))
-            text = event_fields.text(delta.get("partial_json"))
+            text = event_fields.arguments(delta.get("partial_json"))
             if index is not None and text:
                 self._whole_inputs.pop(_number(payload.get("index")), None)
                 chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=text),)))

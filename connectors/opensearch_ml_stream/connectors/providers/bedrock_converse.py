@@ -74,7 +74,7 @@ class BedrockConverse:
         text = event_fields.text(delta.get("text"))
         thought = event_fields.mapping(delta.get("reasoningContent"))
         reasoning, signature = event_fields.text(thought.get("text")), event_fields.text(thought.get("signature"))
-        fragment = event_fields.text(event_fields.mapping(delta.get("toolUse")).get("input"))
+        fragment = event_fields.arguments(event_fields.mapping(delta.get("toolUse")).get("input"))
         block = payload.get("contentBlockIndex", 0)
         index = self._tool_indexes.get(block)
         if fragment:

@@ -71,7 +71,8 @@ class CohereV2:
         known = frozenset(self._said)
         if plan := members.get("tool_plan"):
             self._append(chunks, plan="" if "plan" in known else plan)
-        for part in event_fields.elements(members.get("content") or []):
+        content = members.get("content") or []
+        for part in event_fields.elements([{"text": content}] if isinstance(content, str) else content):
             self._append(chunks, **{kind: part.get(kind) for kind in ("text", "thinking") if kind not in known})
         if not self._tool_indexes:
             for place, call in enumerate(event_fields.elements(members.get("tool_calls") or [])):
@@ -207,10 +208,16 @@ _WHOLE_V2 = WholeResponse(
     lambda response: [{"type": "message-end", "delta": response}],
 )
 
+_WHOLE_V1 = WholeResponse(
+    lambda response: "text" in response and "generation_id" in response,
+    # The event that ends a stream repeats all of it.
+    lambda response: [{**response, "event_type": "stream-end", "response": response}],
+)
+
 PROVIDER = Provider(
     interfaces=(
         Interface((COHERE_V2.name,), COHERE_V2, (r"/v2/chat\?",), _WHOLE_V2, dialect=COHERE),
-        Interface((COHERE_V1.name,), COHERE_V1, (r"/v1/chat\?",)),
+        Interface((COHERE_V1.name,), COHERE_V1, (r"/v1/chat\?",), _WHOLE_V1),
     ),
     trusted_endpoints=(r"^https://api\.cohere\.(ai|com)/.*$",),
 )

@@ -45,8 +45,10 @@ class DashScope:
         choice = output["choices"][0] if output.get("choices") else text_result
         self._read_message(event_fields.mapping(choice.get("message")), chunks)
         self._finish = native_finish_reason(choice.get("finish_reason")) or self._finish
-        if self._finish is not None and (rest := self._text.end()):
-            chunks.append(Chunk(rest))
+        if self._finish is not None:
+            if rest := self._text.end():
+                chunks.append(Chunk(rest))
+            self._tool_calls.end(self._finish, chunks)
         if usage := event_fields.mapping(payload.get("usage")):
             self._usage = _read_usage(usage).after(self._usage)
         return FINISHING if self._finish is not None else None

@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
-from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
 from opensearch_ml_stream.connectors.provider_errors import error_without_result, read_error
 from opensearch_ml_stream.connectors.providers.gemini_partial_arguments import PartialArguments
 from opensearch_ml_stream.connectors.providers.growing_text import PiecesOrVersions
@@ -149,9 +149,14 @@ GEMINI_ARRAY = StreamSpec(
     reader=Gemini,
 )
 
+# Each event of a stream is of the form of a whole response.
+_WHOLE = WholeResponse(
+    lambda response: "candidates" in response or "promptFeedback" in response, lambda response: [response]
+)
+
 PROVIDER = Provider(
     interfaces=(
-        Interface((GEMINI.name,), GEMINI, (r":(streamG|g)enerateContent\?",), dialect=DIALECT),
+        Interface((GEMINI.name,), GEMINI, (r":(streamG|g)enerateContent\?",), _WHOLE, DIALECT),
         Interface((GEMINI_ARRAY.name,), GEMINI_ARRAY, dialect=DIALECT),
     ),
     trusted_endpoints=(r"^https://generativelanguage\.googleapis\.com/.*$",),

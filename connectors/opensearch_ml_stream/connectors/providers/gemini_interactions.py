@@ -55,9 +55,7 @@ class GeminiInteractions:
         elif kind == "interaction.status_update":
             self._read_status(payload.get("status"))
         elif kind in _ENDS:
-            self._read_interaction(payload["interaction"])
-            self._read_whole(payload["interaction"], chunks)
-            return self._ending()
+            return self._end(payload["interaction"], chunks)
         elif kind in ("interaction.created", "interaction.start"):
             self._read_interaction(payload["interaction"])
         elif kind == "error":
@@ -67,6 +65,12 @@ class GeminiInteractions:
     def end_of_input(self) -> Outcome:
         """Return a good ending if a status has come that is an end."""
         return truncated("interaction.completed") if self._status is None else self._ending()
+
+    def _end(self, interaction: dict[str, Any], chunks: list[Chunk]) -> Outcome:
+        self._read_interaction(interaction)
+        self._read_whole(interaction, chunks)
+        error = interaction.get("error")
+        return read_error(error) if error else self._ending()
 
     def _read_whole(self, interaction: dict[str, Any], chunks: list[Chunk]) -> None:
         """Append the content of an interaction of which no step has come, and what steps without an end have left."""

@@ -52,6 +52,8 @@ class OpenAIChat:
             self._read_choice(choice, chunks)
             if choice.get("finish_reason"):
                 self._finish = native_finish_reason(choice["finish_reason"]) or self._finish
+                if self._tool_calls is not None and self._finish is not None:
+                    self._tool_calls.end(self._finish, chunks)
                 usage = usage or choice.get("usage")  # Moonshot's
         groq = event_fields.mapping(payload["x_groq"]) if "x_groq" in payload else _NOTHING
         if isinstance(usage := usage or groq.get("usage"), dict) and usage:

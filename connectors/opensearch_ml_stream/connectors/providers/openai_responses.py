@@ -63,6 +63,8 @@ class OpenAIResponses:
         elif kind in _ENDS:
             response = event_fields.mapping(payload.get("response"))
             self._output.end(response.get("output"), chunks)
+            if response.get("error"):
+                return read_error(response["error"])
             return self._ending(response, kind.removeprefix("response."))
         elif kind == "response.created":
             self._model = event_fields.name(event_fields.mapping(payload.get("response")).get("model"))

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import ToolCall
+from opensearch_ml_stream.connectors.chunks import Chunk, ToolCall
 from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls, finish_reason
 
 
 class ToolCalls:
@@ -27,6 +28,16 @@ class ToolCalls:
         if len(calls) == 1:
             return (self._read(calls[0], None),)
         return tuple(self._read(call, place) for place, call in enumerate(calls))
+
+    def end(self, native: str, chunks: list[Chunk]) -> None:
+        """Append an empty object for each call without arguments, where the answer ends by this word of the provider's.
+
+        Not where that says that the answer was cut off.
+        """
+        left = self._names.keys() - self._with_arguments
+        if left and after_calls(finish_reason(native)) == "tool_calls":
+            self._with_arguments |= left
+            chunks.append(Chunk(tool_calls=tuple(ToolCall(index, arguments="{}") for index in sorted(left))))
 
     def _read(self, call: dict[str, Any], place: int | None) -> ToolCall:
         function = call.get("function") or {}

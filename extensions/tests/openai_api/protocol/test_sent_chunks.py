@@ -8,7 +8,7 @@ from openai.types import Completion
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
-from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, as_one
 from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import ChooseChoices
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat
@@ -32,7 +32,7 @@ def told(*sent: Body) -> list[Body]:
         read: list[Chunk] = []
         event = Event.of(payload)
         reader.read(event, read)
-        payloads.append(chunks.event(read[0] if read else Chunk(), event).payload)
+        payloads.append(chunks.event(as_one(read), event).payload)
     for payload in payloads:
         ChatCompletionChunk.model_validate(payload, strict=True)
     return payloads
@@ -62,6 +62,7 @@ def call(index: Any = 0, id: Any = "c1", name: Any = "f", arguments: Any = "", *
     return fragment(arguments, index=index, id=id, type="function", function={"name": name}, **more)
 
 
+TWO_CALLS = [call(0, "c1", "f", "{}"), call(1, "c2", "g", "[]")]
 ROLE = chunk({"role": "assistant", "content": ""})
 WELL_FORMED = {
     "text": [ROLE, chunk({"content": "a"}, provider="X", choices_seen=None), chunk({}, "stop", usage=None)],
@@ -86,7 +87,7 @@ WELL_FORMED = {
     "logprobs": [{**ROLE, "choices": [{**ROLE["choices"][0], "logprobs": LOGPROBS}]}],
     "several choices": [
         {**HEAD, "choices": [{"index": n, "delta": {"role": "assistant"}, "finish_reason": None} for n in (0, 1)]},
-        {**HEAD, "choices": [{"index": 1, "delta": {"tool_calls": [call()]}, "finish_reason": "tool_calls"}]},
+        {**HEAD, "choices": [{"index": 1, "delta": {"tool_calls": [TWO_CALLS[0]]}, "finish_reason": "tool_calls"}]},
         {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
     ],
     "usage": [
@@ -107,7 +108,6 @@ def test_what_is_well_formed_is_the_very_same(events: list[Body]) -> None:
 
 
 WHOLE_CALL = [call(arguments='{"a":'), fragment("1}", index=0)]
-TWO_CALLS = [call(0, "c1", "f", "{}"), call(1, "c2", "g", "[]")]
 MENDED_CALLS: dict[str, tuple[list[Any], list[Body]]] = {
     "without an index": (
         [[{**WHOLE_CALL[0], "index": None}], [{"function": {"arguments": "1}"}}]], WHOLE_CALL,
@@ -153,6 +153,15 @@ def test_later_fragments_go_to_the_call_that_was_moved() -> None:
     two = [call(0, "c1", "f", "{"), call(0, "c2", "g", "[")]
     payloads = told(ROLE, *(chunk({"tool_calls": [one]}) for one in [*two, fragment("]", index=0)]))
     assert [(one["index"], one["function"]["arguments"]) for one in calls(payloads)] == [(0, "{"), (1, "["), (1, "]")]
+
+
+@pytest.mark.parametrize("arguments", ["", None, {}])
+def test_the_end_gives_arguments_to_calls_without(arguments: Any) -> None:
+    for events in ([chunk({"tool_calls": [call(arguments=arguments)]}), chunk({}, "tool_calls")],
+                   [chunk({"tool_calls": [call(arguments=arguments)]}, "stop")]):  # fmt: skip
+        payloads = told(ROLE, *events)
+        assert "".join(one["function"]["arguments"] or "" for one in calls(payloads)) == "{}"
+        assert finishes(payloads)[-1] == "tool_calls"
 
 
 DELTAS: list[tuple[Any, Body]] = [
@@ -242,12 +251,18 @@ def test_an_event_without_choices_has_none(event: Body) -> None:
 
 
 def test_choices_without_numbers_are_told_apart() -> None:
-    first = {**HEAD, "choices": [{"delta": {"content": "a"}}, {"index": "1", "delta": {"tool_calls": [call(None)]}}]}
+    first = {
+        **HEAD,
+        "choices": [
+            {"delta": {"content": "a"}},
+            {"index": "1", "delta": {"tool_calls": [{**TWO_CALLS[0], "index": None}]}},
+        ],
+    }
     second = {**HEAD, "choices": [{"index": "0", "delta": {"content": "b"}}]}
     last = {**HEAD, "choices": [{"index": 1.0, "delta": {}, "finish_reason": "stop"}]}
     payloads = told(first, second, last)
     assert [delta["content"] for delta in deltas(payloads)] == ["a", "b"]
-    assert calls(payloads, choice=1) == [call(0)]
+    assert calls(payloads, choice=1) == TWO_CALLS[:1]
     assert finishes(payloads, choice=1) == [None, "tool_calls"]
 
 
@@ -326,6 +341,8 @@ def test_a_whole_response_that_is_well_formed_is_the_same(response: Body) -> Non
         (message(tool_calls=WHOLE_CALLS), message("tool_calls", tool_calls=WHOLE_CALLS)),
         (message(function_call={"name": "f", "arguments": {}}),
          message("function_call", function_call={"name": "f", "arguments": "{}"})),
+        (message(tool_calls=[{**WHOLE_CALLS[0], "function": {"name": "f", "arguments": ""}}, WHOLE_CALLS[1]]),
+         message("tool_calls", tool_calls=WHOLE_CALLS)),
         (message("tool_calls", tool_calls=[{**WHOLE_CALLS[0], "id": "", "type": None, "index": None}]),
          message("tool_calls", tool_calls=[{**WHOLE_CALLS[0], "id": "call_1f_0"}])),
         ({**message(), "id": None, "created": "1", "usage": {"prompt_tokens": 1.0, "completion_tokens": 2}},

@@ -10,14 +10,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import count, islice
+from itertools import chain, count, islice, repeat
 from operator import is_not
 from typing import Any, ClassVar
 
 import msgspec
 
 from opensearch_ml_stream.connectors.chunks import Chunk, ToolCall
-from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, as_one
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, as_one, whole_calls
 from opensearch_ml_stream.connectors.decoding.contract import EventReader
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping
 from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls, finish_reason, native_finish_reason
@@ -227,7 +227,9 @@ class SentChunks(ABC):
             if form.index == number and self._is_whole(form):
                 return sent
         as_chunk = {**sent, "delta": sent.get("message")}
-        mended = self._mended_choice(as_chunk, number, self._read_other(number, as_chunk) if number else chunk)
+        chunk = self._read_other(number, as_chunk) if number else chunk
+        chunk = chunk._replace(tool_calls=whole_calls(chunk.tool_calls))
+        mended = self._mended_choice(as_chunk, number, chunk)
         mended["finish_reason"] = mended["finish_reason"] or self._end(number, "stop")
         return self._as_whole(mended)
 
@@ -311,8 +313,8 @@ class SentChatChunks(SentChunks):
             mended = _mended_function(function, calls, fragments[0])
             calls.add(fragments[0], None)
             return {"function_call": mended}
-        sent: Any = delta.get("tool_calls")
-        pairs = zip(sent if isinstance(sent, list) else [sent], fragments, strict=False)
+        sent: Any = delta.get("tool_calls") or []
+        pairs = zip(chain(sent if isinstance(sent, list) else [sent], repeat({})), fragments, strict=False)
         return {"tool_calls": [self._mended_call(call, calls, number, fragment) for call, fragment in pairs]}
 
     def _mended_call(self, sent: Mapping[str, Any], calls: _Calls, choice: int, fragment: ToolCall) -> dict[str, Any]:

@@ -151,7 +151,7 @@ class WholeFunction(_Form):
     """A call of a function."""
 
     name: Name
-    arguments: str
+    arguments: Name
 
 
 class WholeCall(_Form):
