@@ -110,14 +110,14 @@ class SentChunks(ABC):
 
     first: Event | None  # the first chunk with an id, which is that of all chunks
     _ends: dict[int, str | None]  # the finish reasons of the choices that have begun, None of those that go on
+    _any_end: str | None  # a finish reason, if there was one
     _calls: dict[int, _Calls]  # of choices that have some
     _readers: dict[int, EventReader]  # of all choices but 0, which the stream's own reader reads
 
     def __init__(self, envelope: Envelope) -> None:
         self._made = envelope
-        self._id, self.first = "", None
+        self._id, self.first, self._any_end = "", None, None
         self._ends, self._calls, self._readers = {}, {}, {}
-        self._has_ends = False
 
     @property
     def has_ended(self) -> bool:
@@ -183,7 +183,7 @@ class SentChunks(ABC):
             reason = after_calls(reason)
             if calls.is_function and reason == "tool_calls":
                 reason = "function_call"
-        self._ends[number], self._has_ends = reason, True
+        self._ends[number] = self._any_end = reason
         return None if reason == before else reason
 
     def _mend(self, chunk: Chunk, sent: Event) -> Event:
@@ -262,10 +262,9 @@ class SentChatChunks(SentChunks):
     def _goes_on(self, choice: Choice, chunk: Chunk) -> bool:
         if (choice.index in self._ends) is (choice.delta.role is not None):  # which is said once
             return False
-        if chunk.tool_calls or self._calls or self._has_ends:
+        if chunk.tool_calls or self._calls or self._any_end:
             return self._call_or_end(choice, chunk.tool_calls)
-        self._ends[choice.index] = choice.finish_reason
-        self._has_ends = choice.finish_reason is not None
+        self._ends[choice.index] = self._any_end = choice.finish_reason
         return True
 
     def _call_or_end(self, choice: Choice, fragments: Sequence[ToolCall]) -> bool:
@@ -280,7 +279,7 @@ class SentChatChunks(SentChunks):
         if reason and (reason == before or (reason == "stop" and (calls or fragments))):
             return False
         self._ends[number] = reason or before
-        self._has_ends = self._has_ends or reason is not None
+        self._any_end = self._any_end or reason
         if fragments:
             self._calls[number] = calls
             calls.is_function = function is not None

@@ -39,12 +39,13 @@ class StreamEvents(ChunkFormat):
     _heartbeat = b": ping\n\n"
     _object: ClassVar[str]
     _sent_chunks: ClassVar[type[SentChunks]]
+    _sent: SentChunks | None  # once there is an event of the provider's
+    _model_text: Event | None  # the one that texts without events are written as
 
     def __init__(self, envelope: Envelope, *, wants_usage: bool = False) -> None:
         self._made = envelope
         self._head: dict[str, Any] = {}  # what the events begin with that are made here, empty before the first
-        self._sent: SentChunks | None = None  # once there is an event of the provider's
-        self._model_text: Event | None = None  # the one that texts without events are written as
+        self._sent = self._model_text = None
         self._wants_usage = wants_usage
         self._has_begun = self._has_text = self._has_usage = self._has_refused = False
         self._beginning = b""  # once it is ready
