@@ -320,6 +320,8 @@ def test_a_message_beside_a_delta_that_tells_the_same_is_given_as_it_was_sent() 
 
 
 def test_a_usage_of_nothing_after_another_is_not_given() -> None:
-    usages = [{"id": "c1", "choices": [], "usage": {"prompt_tokens": count, "details": None}} for count in (0, 3, 0)]
+    usages = [
+        {"id": "c1", "choices": [], "usage": {"prompt_tokens": count, "details": {"a": 0}}} for count in (0, 3, 0)
+    ]
     chunks, _ = play(decoder_as_sent(CHAT), [sse(*usages, "[DONE]")])
     assert [chunk.event and chunk.event.payload for chunk in chunks] == usages[:2]

@@ -76,17 +76,17 @@ class OpenAIChat:
     def _read_choice(self, choice: dict[str, Any], chunks: list[Chunk]) -> None:
         delta = choice.get("delta")
         if delta:
-            self._read_delta(delta, chunks)
+            content = delta.get("content")
+            if not isinstance(content, str) or not delta.keys() <= _TEXT_DELTA:
+                self._read_delta(delta, chunks)
+            elif content:
+                self._told.add("content")
+                chunks.append(Chunk(content))
         if "message" in choice and (not delta or choice.get("finish_reason")):
             self._read_message(event_fields.mapping(choice["message"]), chunks)
 
     def _read_delta(self, delta: dict[str, Any], chunks: list[Chunk]) -> None:
         content = delta.get("content")
-        if isinstance(content, str) and delta.keys() <= _TEXT_DELTA:
-            if content:
-                self._told.add("content")
-                chunks.append(Chunk(content))
-            return
         reasoning = event_fields.text(delta.get("reasoning_content") or delta.get("reasoning") or "")
         if isinstance(content, list):
             content, thinking = _typed_parts(event_fields.elements(content))

@@ -53,8 +53,13 @@ class ChooseChoices:
         payload = event.payload
         choices = payload.get("choices")
         if not choices:
-            if (usage := payload.get("usage")) and not self._is_for_client(event_fields.mapping(usage)):
-                return None
+            if usage := payload.get("usage"):
+                if not self._wants_usage:
+                    return None
+                has_counts = type(usage) is dict and (usage.get("prompt_tokens") or usage.get("completion_tokens"))
+                if self._has_usage and not has_counts:  # which takes back no count
+                    return None
+                self._has_usage = bool(has_counts)
         elif len(choices) > 1 and not all(isinstance(choice, dict) for choice in choices):
             raise ValueError("a choice that is no object")
         if self._model is not None and (chunks or outcome is None) and self._is_text(payload, self._model):
@@ -63,12 +68,6 @@ class ChooseChoices:
         if chunks and chunks[0].text and not self._has_left_out:
             self._model = payload
         return _with_delta(event, choices[0], chunks) if chunks and "message" in choices[0] else event
-
-    def _is_for_client(self, usage: dict[str, Any]) -> bool:
-        """Return whether the client wants a usage: none that takes back what was counted before."""
-        has_counts = any(isinstance(count, int) and count for count in usage.values())
-        takes_back, self._has_usage = self._has_usage and not has_counts, self._has_usage or has_counts
-        return self._wants_usage and not takes_back
 
     def _is_text(self, payload: dict[str, Any], model: dict[str, Any]) -> bool:
         """Return whether an event says what the model says with another text; or no more than that, and no text."""
