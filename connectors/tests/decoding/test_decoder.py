@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, to_chunk_list
+from opensearch_ml_stream.connectors.conversation.answer import whole_calls
 from opensearch_ml_stream.connectors.decoding.contract import Framing, Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import MAX_KEPT_ARGUMENTS, Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
@@ -248,6 +249,14 @@ def test_calls_that_are_not_whole_at_an_end_without_a_reason_are_an_answer_that_
     decoder = new_decoder()
     decoder.feed(called(*fragments, finish="length"))
     assert decoder.outcome == Ending("length", "length")
+
+
+def test_of_calls_with_one_id_the_first_has_it() -> None:
+    calls = [{"index": place, "id": "c", "function": {"name": "f", "arguments": "{}"}} for place in (0, 1)]
+    decoder, events = slow(), [{"choices": [{"delta": {"tool_calls": some}}]} for some in (calls[:1], calls)]
+    said = [decoder.feed(b"data: %b\n\n" % json.dumps(event).encode()) for event in events]
+    assert [[call.id for call in chunk.tool_calls] for chunks in said for chunk in chunks] == [["c"], ["c", None]]
+    assert [call.id for call in whole_calls([ToolCall(index, "c", "f") for index in (0, 1)])] == ["c", None]
 
 
 def test_arguments_that_are_not_quite_json_are_whole() -> None:

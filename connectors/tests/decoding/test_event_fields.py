@@ -21,7 +21,7 @@ def test_text_of_another_type_is_an_error_that_the_decoder_counts(value: object)
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (0, 0), (12, 12), (True, None), (1.5, None), ("1", None), (None, None),
+        (0, 0), (12, 12), (True, None), (1.5, None), ("12", 12), ("", None), ("-1", None), ("1.5", None), (None, None),
         (-1, None), (2**53 - 1, 2**53 - 1), (2**53, 2**53 - 1), (10**30, 2**53 - 1), (1e30, 2**53 - 1), (-1e30, None),
         (float("inf"), None), (float("nan"), None),
     ],

@@ -336,6 +336,14 @@ def test_a_call_that_is_not_well_formed_is_written_anew(block: dict[str, Any]) -
     assert read_anthropic(data).tools == [(block.get("id") or "toolu_1_0", block.get("name", ""), {})]
 
 
+def test_a_call_with_the_id_of_another_gets_its_own() -> None:
+    block = {"id": "c", "name": "get", "input": {}}
+    starts = [block_start(n, "tool_use", (ToolCall(n, id, "get"),), **block) for n, id in ((0, "c"), (1, None))]
+    data = written([as_sent(START), starts[0], block_stop(0), starts[1], block_stop(1)])
+    assert in_order(events(data))
+    assert read_anthropic(data).tools == [("c", "get", {}), ("toolu_1_1", "get", {})]
+
+
 @pytest.mark.parametrize(
     "end",
     [{"delta": {"stop_reason": "eos"}}, {"delta": {"stop_reason": None}}, {"delta": None}, {"usage": None},

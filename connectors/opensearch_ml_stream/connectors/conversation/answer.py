@@ -33,11 +33,19 @@ def as_one(chunks: Sequence[Chunk]) -> Chunk:
 
 
 def whole_calls(fragments: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
-    """Return tool calls put together from their fragments, in the order in which they began."""
+    """Return tool calls put together from their fragments, in the order in which they began; no two have one id."""
     calls: dict[int, list[ToolCall]] = {}
     for fragment in fragments:
         calls.setdefault(fragment.index, []).append(fragment)
-    return tuple(replace(parts[0], arguments="".join(part.arguments for part in parts)) for parts in calls.values())
+    ids: dict[str, int] = {}
+    return tuple(
+        replace(
+            parts[0],
+            id=parts[0].id if parts[0].id and ids.setdefault(parts[0].id, index) == index else None,
+            arguments="".join(part.arguments for part in parts),
+        )
+        for index, parts in calls.items()
+    )
 
 
 def _only_signature(chunks: Iterable[Chunk]) -> str:

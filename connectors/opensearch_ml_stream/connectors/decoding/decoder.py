@@ -15,7 +15,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
 from opensearch_ml_stream.connectors.decoding.contract import (
     FINISHING,
     MAX_EVENT_VALUES,
@@ -53,21 +53,29 @@ MAX_KEPT_ARGUMENTS = 4 * 1024 * 1024
 class SaidOfTheEnd:
     """What an answer itself says of how it ends: its tool calls, and whether the model refuses in it."""
 
-    __slots__ = ("_arguments", "_has_refused", "_room")
+    __slots__ = ("_arguments", "_has_refused", "_ids", "_room")
 
     def __init__(self) -> None:
         self._arguments: dict[int, list[str] | None] = {}  # None for a text, which may end anywhere
         self._has_refused = False
+        self._ids: dict[str, int] = {}  # of the calls
         self._room = MAX_KEPT_ARGUMENTS
 
-    def add(self, chunk: Chunk) -> None:
-        """Note the fragments of calls, and the refusal, of a chunk."""
+    def add(self, chunk: Chunk) -> Chunk:
+        """Note the fragments of calls, and the refusal, of a chunk; return it without ids that other calls have."""
         self._has_refused = self._has_refused or bool(chunk.refusal)
         for fragment in chunk.tool_calls:
             arguments = self._arguments.setdefault(fragment.index, None if fragment.is_text else [])
             self._room -= len(fragment.arguments)
             if self._room >= 0 and arguments is not None:
                 arguments.append(fragment.arguments)
+        if all(call.id is None or self._ids.setdefault(call.id, call.index) == call.index for call in chunk.tool_calls):
+            return chunk
+        return chunk._replace(tool_calls=tuple(map(self._with_own_id, chunk.tool_calls)))
+
+    def _with_own_id(self, call: ToolCall) -> ToolCall:
+        taken = call.id is not None and self._ids.setdefault(call.id, call.index) != call.index
+        return replace(call, id=None) if taken else call
 
     def end(self, outcome: Outcome) -> Outcome:
         """Return the outcome of an answer that says this, by what its reader returned.
@@ -167,10 +175,10 @@ class Decoder:
         if self.outcome is not None and self._pairs is not None:
             chunks += self._pairs.close()
         self.chunk_count += len(chunks)
-        for chunk in chunks:
+        for place, chunk in enumerate(chunks):
             if chunk[2] or chunk[5]:  # tool calls, or a refusal
                 self._said = self._said or SaidOfTheEnd()
-                self._said.add(chunk)
+                chunks[place] = self._said.add(chunk)
         if self.outcome is not None and self._said is not None:
             self.outcome = self._said.end(self.outcome)
 

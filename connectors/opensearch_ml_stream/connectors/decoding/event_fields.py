@@ -4,6 +4,7 @@ A wrong type raises TypeError where the response would suffer, so that the event
 a detail would (a token count, a model name) the field counts as absent.
 """
 
+import re
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ import orjson
 MAX_COUNT = 2**53 - 1  # the largest integer that every JSON parser reads exactly (RFC 8259, section 6)
 MAX_NAME_CHARS = 1_000
 MAX_ELEMENTS = 2_000  # of a list of parts or tool calls in one event
+_DIGITS = re.compile(r"[0-9]{1,16}").fullmatch
 MAX_TOOL_CALLS = 10_000  # of a stream, each of which is remembered
 
 
@@ -24,13 +26,13 @@ def text(value: Any) -> str:
 
 
 def count(value: Any) -> int | None:
-    """Return a number of tokens, None if it is no integer or a negative one. Cohere and Titan write 12.0.
+    """Return a number of tokens, None if it is no integer or a negative one. Cohere and Titan write 12.0, others "12".
 
     More than MAX_COUNT is MAX_COUNT: what no budget allows must not count as nothing.
     """
     if type(value) is int and 0 <= value <= MAX_COUNT:  # as nearly all are
         return value
-    if isinstance(value, float) and value.is_integer():
+    if (isinstance(value, float) and value.is_integer()) or (isinstance(value, str) and _DIGITS(value)):
         value = int(value)
     return min(value, MAX_COUNT) if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 

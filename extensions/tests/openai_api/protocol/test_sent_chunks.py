@@ -164,6 +164,15 @@ def test_the_end_gives_arguments_to_calls_without(arguments: Any) -> None:
         assert finishes(payloads)[-1] == "tool_calls"
 
 
+def test_a_fragment_that_no_event_has_is_of_the_call_that_was_told() -> None:
+    """Half a character waits for its other half, which does not come."""
+    wire = ChatEvents(ENVELOPE)
+    first = Event.of(chunk({"role": "assistant", "tool_calls": [call()]}))
+    wire.chunks([Chunk(tool_calls=(ToolCall(0, "c1", "f"),), event=first)])
+    data = wire.chunks([Chunk(tool_calls=(ToolCall(0, arguments="\ufffd"),))])
+    assert calls([orjson.loads(data[6:])]) == [fragment("\ufffd", index=0)]
+
+
 DELTAS: list[tuple[Any, Body]] = [
     (None, {}),
     ({"content": [{"type": "text", "text": "Hi"}]}, {"content": "Hi"}),

@@ -292,7 +292,8 @@ class MessageEvents(ChunkFormat):
     def _pass_start(self, form: BlockStart, chunk: Chunk, event: Event) -> bytes:
         """Return an event that opens a block, which closes the one before it where that was left open."""
         block = form.content_block
-        if not block.is_whole or ((self._waiting or self._call is not None) and self._has_to_wait()):
+        is_known = block.type == "tool_use" and any(call.id is None for call in chunk.tool_calls)  # by another's id
+        if not block.is_whole or is_known or ((self._waiting or self._call is not None) and self._has_to_wait()):
             if form.index == self._source:  # which is that of another block from here on
                 self._source = None
             return self._write(chunk)

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, ToolCall
-from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.chunks import Chunk
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, whole_calls
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import end_with_calls
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.syntax import provider_json
@@ -76,14 +76,12 @@ def _content(chunk: Chunk, message_id: str, *, is_cut: bool) -> list[dict[str, A
         blocks.append({"type": "thinking", "thinking": chunk.reasoning, "signature": chunk.signature})
     if chunk.text:
         blocks.append({"type": "text", "text": chunk.text})
-    calls: dict[int, list[ToolCall]] = {}
-    for fragment in chunk.tool_calls:
-        calls.setdefault(fragment.index, []).append(fragment)
-    for index, fragments in calls.items():
-        first, arguments = fragments[0], "".join(fragment.arguments for fragment in fragments)
-        value = {"input": arguments} if first.is_text else _input(arguments, first.name or "", is_cut=is_cut)
-        id = first.id or tool_id(message_id, index)
-        blocks.append({"type": "tool_use", "id": id, "name": first.name or "", "input": value})
+    for call in whole_calls(chunk.tool_calls):
+        name, arguments = call.name or "", call.arguments
+        value = {"input": arguments} if call.is_text else _input(arguments, name, is_cut=is_cut)
+        blocks.append(
+            {"type": "tool_use", "id": call.id or tool_id(message_id, call.index), "name": name, "input": value}
+        )
     return blocks
 
 

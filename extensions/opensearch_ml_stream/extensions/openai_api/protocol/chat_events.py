@@ -85,6 +85,8 @@ class ChatEvents(StreamEvents):
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
         """Return a fragment; the first one alone names its call, as clients join the names of all."""
+        if isinstance(self._sent, SentChatChunks):
+            return self._sent.call(call)
         number = self._calls.get(call.index)
         if number is not None:
             return {"index": number, "function": {"arguments": call.arguments}}

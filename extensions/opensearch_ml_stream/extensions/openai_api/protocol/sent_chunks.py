@@ -326,6 +326,10 @@ class SentChatChunks(SentChunks):
             call["function"] = _mended_function(sent.get("function"), calls, fragment)
         return {**call, "index": calls.add(fragment, call.get("id"))}
 
+    def call(self, fragment: ToolCall) -> dict[str, Any]:
+        """Return a fragment of choice 0 that is not in an event of the provider's, as it can be told; then it is."""
+        return self._mended_call({}, self._calls.setdefault(0, _Calls()), 0, fragment)
+
     def _new_id(self, number: int, choice: int) -> str:
         id = self._made.call_id(number)
         return f"{id}_{choice}" if choice else id
