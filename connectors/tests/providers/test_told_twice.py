@@ -210,6 +210,15 @@ def test_a_call_of_gemini_that_is_told_once_more_is_one_call() -> None:
         assert said("gemini/v1beta/generatecontent", body) == ("", "", [CALL])
 
 
+def test_calls_of_gemini_with_one_id_are_not_one_call() -> None:
+    calls = [{"name": name, "id": "c1", "args": args} for name, args in (("f", {"a": 1}), ("f", {"a": 2}), ("g", {}))]
+    parts = [{"functionCall": call} for call in calls]
+    body = sse({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]})
+    _, _, told = said("gemini/v1beta/generatecontent", body)
+    arguments = [("f", '{"a":1}'), ("f", '{"a":2}'), ("g", "{}")]
+    assert [(call["name"], call["arguments"]) for call in told] == arguments
+
+
 @pytest.mark.parametrize("tokens", [[], ["Hel"], ["Hel", "lo"]])
 def test_the_whole_text_of_text_generation_tells_what_no_token_did(tokens: list[str]) -> None:
     events: list[Any] = [{"token": {"text": text}} for text in tokens]

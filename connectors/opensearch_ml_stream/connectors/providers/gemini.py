@@ -28,11 +28,11 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 class Gemini:
     """Reads candidate 0 of `GenerateContentResponse` objects."""
 
-    __slots__ = ("_call_count", "_finish", "_ids", "_model", "_partial", "_text", "_usage")
+    __slots__ = ("_call_count", "_calls", "_finish", "_model", "_partial", "_text", "_usage")
 
     def __init__(self) -> None:
         self._call_count = 0
-        self._ids: set[str] = set()  # of the calls
+        self._calls: dict[tuple[str, str | None], int | None] = {}  # (id, name) -> a hash of arguments that came whole
         self._text = PiecesOrVersions()
         self._finish: str | None = None
         self._model: str | None = None
@@ -89,13 +89,11 @@ class Gemini:
     def _read_call(self, call: dict[str, Any], signature: str, chunks: list[Chunk]) -> None:
         name, goes_on = event_fields.name(call.get("name")), call.get("willContinue") is True
         id, arguments = event_fields.name(call.get("id")), call.get("args")
-        if id is not None and id in self._ids:  # told once more, whole
+        partial = goes_on or "partialArgs" in call
+        if id is not None and self._is_known(id, name, None if partial else arguments):  # told once more, whole
             name = None
         if name is not None:
             self._end_call(chunks)  # of a call that came without a last part
-            if id is not None and self._call_count < event_fields.MAX_TOOL_CALLS:
-                self._ids.add(id)
-            partial = goes_on or "partialArgs" in call
             self._call_count += 1
             if partial:
                 self._partial = PartialArguments(event_fields.mapping(arguments))
@@ -106,6 +104,15 @@ class Gemini:
                 self._append_arguments(self._partial.add(piece), chunks)
             if not goes_on:
                 self._end_call(chunks)
+
+    def _is_known(self, id: str, name: str | None, arguments: Any) -> bool:
+        """Return whether a call was told; some servers give one id to all calls of an answer. Then it is told."""
+        said = None if arguments is None else hash(event_fields.arguments(arguments))
+        if (id, name) in self._calls:
+            return self._calls[id, name] in (None, said)
+        if name is not None and len(self._calls) < event_fields.MAX_TOOL_CALLS:
+            self._calls[id, name] = said
+        return False
 
     def _end_call(self, chunks: list[Chunk]) -> None:
         """Append what is left of the arguments of the call that is open, if any."""
