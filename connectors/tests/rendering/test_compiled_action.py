@@ -27,14 +27,10 @@ def render(
     streams_as: StreamSpec | None = None,
     **action: Any,
 ) -> ProviderRequest:
-    given: dict[str, Any] = {
-        "url": "https://h/p",
-        "method": "POST",
-        "request_body": '{"p":"${parameters.p}"}',
-        **action,
-    }
+    sent = {"url": "https://h/p", "method": "POST", "request_body": '{"p":"${parameters.p}"}'}
+    given: dict[str, Any] = {"action_type": "PREDICT", **sent, **action}
     compiled = CompiledAction.compile(
-        Action(**{"action_type": "PREDICT", **given}),
+        Action(**given),
         ConnectorParameters.compile(own or {}),
         credential or {},
         stream=streams_as,

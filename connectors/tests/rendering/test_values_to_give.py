@@ -132,7 +132,7 @@ CREDENTIALS = "credentials are filled into an action's headers, as ${credential.
 def test_a_placeholder_that_nothing_fills_is_named_at_creation_and_refused_when_called(
     action: dict[str, Any], parameters: dict[str, str], where: str, advice: str
 ) -> None:
-    given = {"url": "https://h.example", "request_body": "{}", "headers": {}, **action}
+    given: dict[str, Any] = {"url": "https://h.example", "request_body": "{}", "headers": {}, **action}
     left = document(parameters=parameters, actions=[{"action_type": "predict", "method": "POST", **given}])
     (warning,) = left_in_connector(left)
     assert warning.startswith(f"[actions.0]: {where} has the placeholder ${{") and warning.endswith(f": {advice}")

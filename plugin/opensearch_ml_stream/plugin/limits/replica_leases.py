@@ -136,10 +136,10 @@ async def counting_replicas(
             holds_lock = shared.acquire()
             if known := shared.read():
                 replicas.count = known
-        if not holds_lock:
-            if known:
-                counted.set()
-            return READ_SECONDS if known else FIRST_READ_SECONDS
+            if not holds_lock:
+                if known:
+                    counted.set()
+                return READ_SECONDS if known else FIRST_READ_SECONDS
         renewed = await _renew(lease, replicas)
         shared.write(replicas.count)
         counted.set()

@@ -65,23 +65,24 @@ def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderReques
 
 def read_answer(body: bytes, client: ClientRequest, model: CompiledModel, *, names_model: bool) -> WholeAnswer:
     """Return what a provider's whole response says. UpstreamError if it is of no form that is known."""
-    said = None
+    response: Any = None
     try:
-        response: Any = provider_json.loads(body)
+        response = provider_json.loads(body)
     except ValueError:
-        response, said = None, _read_stream(body, model)
-    response = response[0] if isinstance(response, list) and len(response) == 1 else response
-    if isinstance(response, dict):
-        said = decode_whole_response(response, model.providers, may_be_empty=True)
+        said = _read_stream(body, model)
+    else:
+        response = response[0] if isinstance(response, list) and len(response) == 1 else response
+        is_object = isinstance(response, dict)
+        said = decode_whole_response(response, model.providers, may_be_empty=True) if is_object else None
     if said is None:
         if (error := error_without_result(response)) is not None:
             raise error.redacted(model.redactor.error)
         raise UpstreamError("The provider's response is of no form that is known here; ask for a stream of it instead")
-    is_as_sent = response is not None and speaks_as(model, client)
+    as_sent = response if speaks_as(model, client) else None
     extra: dict[str, Any] = {"model_id": model.model_id} if names_model else {}
     if warnings := _warnings(client, model):
         extra["warnings"] = warnings
-    return WholeAnswer(*said, model.model_id, response if is_as_sent else {}, is_as_sent, extra)
+    return WholeAnswer(*said, model.model_id, as_sent or {}, as_sent is not None, extra)
 
 
 def _read_stream(body: bytes, model: CompiledModel) -> tuple[Chunk, Ending] | None:

@@ -69,13 +69,20 @@ class Logprobs(_Form):
     refusal: list[Token] | None = None
 
 
-class Choice(_Form):
-    """A choice in a chunk of a chat."""
-
-    index: _Place
+class _Choice(_Form):
     delta: Delta
     finish_reason: _Finish | None = None
     logprobs: Logprobs | None = None
+
+
+class Choice(_Choice, kw_only=True):
+    """A choice in a chunk of a chat."""
+
+    index: _Place
+
+
+class _Choice0(_Choice, kw_only=True):
+    index: Literal[0]
 
 
 class TextLogprobs(_Form):
@@ -87,13 +94,20 @@ class TextLogprobs(_Form):
     text_offset: list[int] | None = None
 
 
-class TextChoice(_Form):
-    """A choice in a chunk of a text."""
-
-    index: _Place
+class _TextChoice(_Form):
     text: str
     finish_reason: _TextFinish | None = None
     logprobs: TextLogprobs | None = None
+
+
+class TextChoice(_TextChoice, kw_only=True):
+    """A choice in a chunk of a text."""
+
+    index: _Place
+
+
+class _TextChoice0(_TextChoice, kw_only=True):
+    index: Literal[0]
 
 
 class Details(_Form):
@@ -115,14 +129,6 @@ class Usage(_Form):
     total_tokens: _Count
     prompt_tokens_details: Details | None = None
     completion_tokens_details: Details | None = None
-
-
-class _Choice0(Choice):
-    index: Literal[0]
-
-
-class _TextChoice0(TextChoice):
-    index: Literal[0]
 
 
 class ChatChunk(_Form):

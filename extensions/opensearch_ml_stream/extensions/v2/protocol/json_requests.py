@@ -168,7 +168,9 @@ def read_tensor(value: Any, where: Location, binary: BinaryData | None = None) -
         raise invalid((*where, "datatype"), "enum", _EXPECTED_DATATYPE)
     parameters = optional_object(members, "parameters", where)
     data: Sequence[Any]
-    if is_raw := binary is not None and BINARY_DATA_SIZE in parameters:
+    is_raw = False
+    if binary is not None and BINARY_DATA_SIZE in parameters:
+        is_raw = True
         data = binary.take(name, datatype, parameters[BINARY_DATA_SIZE])
         parameters = without_binary(parameters)
     else:
