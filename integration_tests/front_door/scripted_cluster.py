@@ -10,8 +10,7 @@ from uvicorn.server import ServerState
 
 from opensearch_ml_stream.extensions.front_door.relay.front_door import FrontDoor, open_front_door
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
-from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
-from opensearch_ml_stream.plugin.server.http1.service import Service
+from opensearch_ml_stream.plugin.server.http1.protocol import Service, StreamingProtocol
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 

@@ -22,7 +22,7 @@ READERS = {
     "extensions.doctor.diagnosis.provider_certificate": "the days for which a report says that a certificate is good",
     "plugin.predictions.provider_call": "AWS signatures: AWS refuses one that is more than 5 minutes off",
     "plugin.clock": "create and update times of documents; changes are found by sequence numbers; `now` in searches",
-    "plugin.server.tls.port_certificate": "a warning of a certificate that is out of date",
+    "plugin.server.port_certificate": "a warning of a certificate that is out of date",
     "plugin.store.sqlite_store": "the first bytes of ids, for their order; the others are random",
     "extensions.v2.http.headers": "the time of a response that is a CloudEvent, which nothing here compares",
     "plugin.upstream.retries": "a `Retry-After` that is a date; the wait is bounded by retry_timeout_seconds",

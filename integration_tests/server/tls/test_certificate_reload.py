@@ -31,7 +31,7 @@ def presented(https: HTTPSSidecar, port: int, protocol: str = "http/1.1") -> byt
 def test_a_new_certificate_is_in_force_on_both_ports_of_all_workers_and_a_running_stream_goes_on(
     tmp_path: Path,
 ) -> None:
-    """A broken one, and one that is written in parts: `plugin/tests/server/tls/test_port_certificate.py`."""
+    """A broken one, and one that is written in parts: `plugin/tests/server/test_port_certificate.py`."""
     gate = Gate()
     script = openai_stream(["a", "b"])
     with (

@@ -21,10 +21,9 @@ from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.registry import orphans
 from opensearch_ml_stream.plugin.security import choose_gate
+from opensearch_ml_stream.plugin.server import port_certificate
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
-from opensearch_ml_stream.plugin.server.tls import reloading
-from opensearch_ml_stream.plugin.server.tls.port_certificate import read_certificate_files
-from opensearch_ml_stream.plugin.server.tls.reloading import ReloadingCertificate
+from opensearch_ml_stream.plugin.server.port_certificate import ReloadingCertificate, read_certificate_files
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings, dynamic
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.background.broken_task import BrokenTask, Defect, until
@@ -79,7 +78,7 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
         (shared_spending, "EXCHANGE_SECONDS"),
         (replica_leases, "RENEW_SECONDS"),
         (choose_gate, "WATCH_SECONDS"),
-        (reloading, "LOOK_SECONDS"),
+        (port_certificate, "LOOK_SECONDS"),
         (health_service, "LOOK_SECONDS"),
         (in_flight_caps, "LOOK_SECONDS"),
     ):

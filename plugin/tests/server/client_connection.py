@@ -9,8 +9,7 @@ from uvicorn.server import ServerState
 
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
-from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
-from opensearch_ml_stream.plugin.server.http1.service import Service
+from opensearch_ml_stream.plugin.server.http1.protocol import Service, StreamingProtocol
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, ChunkWriter
 from tests.upstream.fake_transport import FakeTransport

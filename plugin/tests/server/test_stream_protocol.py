@@ -116,7 +116,7 @@ async def test_a_writer_says_when_it_wrote_last(
     connection: Connection, app: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = count(10.0, 10.0)
-    monkeypatch.setattr("opensearch_ml_stream.plugin.server.http1.direct_cycle.monotonic", lambda: next(clock))
+    monkeypatch.setattr("opensearch_ml_stream.plugin.server.http1.request_cycle.monotonic", lambda: next(clock))
     await connection.receive(GET % b"a")
     writer = app.writer()
     assert writer is not None

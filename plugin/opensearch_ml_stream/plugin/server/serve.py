@@ -18,14 +18,14 @@ from opensearch_ml_stream.plugin.server import file_descriptors
 from opensearch_ml_stream.plugin.server.grpc_listener import announce_grpc, reserving_grpc_port
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.server.listener import Listeners, announce
-from opensearch_ml_stream.plugin.server.processes import Processes
-from opensearch_ml_stream.plugin.server.side_process import SidePlace, run_side_process
-from opensearch_ml_stream.plugin.server.supervisor import Supervisor
-from opensearch_ml_stream.plugin.server.tls.port_certificate import (
+from opensearch_ml_stream.plugin.server.port_certificate import (
     create_certificate,
     read_certificate_files,
     warn_of_dates,
 )
+from opensearch_ml_stream.plugin.server.processes import Processes
+from opensearch_ml_stream.plugin.server.side_process import SidePlace, run_side_process
+from opensearch_ml_stream.plugin.server.supervisor import Supervisor
 from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store.open_store import check_store_url, open_store

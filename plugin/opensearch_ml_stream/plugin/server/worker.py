@@ -25,13 +25,11 @@ from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR
 from opensearch_ml_stream.plugin.server import file_descriptors
 from opensearch_ml_stream.plugin.server.http1.limits import LATE_REQUEST_SECONDS, ConnectionLimits
-from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
-from opensearch_ml_stream.plugin.server.http1.service import Service
+from opensearch_ml_stream.plugin.server.http1.protocol import Service, StreamingProtocol
+from opensearch_ml_stream.plugin.server.http1.tls_handshake import TLSHandshake
 from opensearch_ml_stream.plugin.server.listener import BACKLOG
 from opensearch_ml_stream.plugin.server.occasional_log import OccasionalLog
-from opensearch_ml_stream.plugin.server.tls.handshake import TLSHandshake
-from opensearch_ml_stream.plugin.server.tls.port_certificate import PortCertificate
-from opensearch_ml_stream.plugin.server.tls.reloading import ReloadingCertificate
+from opensearch_ml_stream.plugin.server.port_certificate import PortCertificate, ReloadingCertificate
 from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
 

@@ -44,3 +44,31 @@ class FlowControl:
             if self._writable is not None:
                 self._writable.set()
                 self._writable = None
+
+
+class UnreadOutput:
+    """The size of a connection's write buffer, looked at once a second while the client is slow."""
+
+    __slots__ = ("_since", "_size")
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: the client reads."""
+        self._size: int | None = None
+        self._since = 0.0
+
+    def look(
+        self, transport: asyncio.Transport, tcp: asyncio.Transport | None, now: float, unread_seconds: float
+    ) -> None:
+        """Break off a connection whose client has taken nothing for so long; `tcp` is the transport beneath TLS."""
+        size = transport.get_write_buffer_size()
+        if tcp is not None:
+            size += tcp.get_write_buffer_size()
+            if size == 0 and transport.is_closing():  # all is sent; TLS would wait for the client's own farewell
+                transport.abort()
+        if size != self._size:
+            self._size, self._since = size, now
+        if now - self._since >= unread_seconds:
+            transport.abort()

@@ -5,19 +5,79 @@ uvicorn runs it through its option `http`. What a client sends is counted while 
 """
 
 import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.types import ASGIApp, Scope
+from uvicorn.server import ServerState
+
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
-from opensearch_ml_stream.plugin.server.http1.half_closed import HalfClosedClient
-from opensearch_ml_stream.plugin.server.http1.known_heads import RequestHead, parts_of_whole_request
-from opensearch_ml_stream.plugin.server.http1.limits import LATE_REQUEST_SECONDS, MAX_PIPELINED, NEVER
+from opensearch_ml_stream.plugin.logs.request_log import RequestLog
+from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl, UnreadOutput
+from opensearch_ml_stream.plugin.server.http1.known_heads import KnownHeads, RequestHead, parts_of_whole_request
+from opensearch_ml_stream.plugin.server.http1.limits import LATE_REQUEST_SECONDS, MAX_PIPELINED, NEVER, ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, body_timeout, head_timeout, refusal
 from opensearch_ml_stream.plugin.server.http1.request_cycle import RequestCycle
 from opensearch_ml_stream.plugin.server.http1.request_parser import RequestParser
-from opensearch_ml_stream.plugin.server.http1.secure_channel import SecureChannel
-from opensearch_ml_stream.plugin.server.http1.service import Service
-from opensearch_ml_stream.plugin.server.http1.unread_output import UnreadOutput
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
+
+_PROBE_SECONDS = 0.1  # for a response that is just coming; and then for the client's reset
+_MAX_LOOKS = 5  # an HTTP/1.0 client that closed its side is taken for gone after so many seconds of silence
+
+
+class DefaultLines:
+    """The headers that were those of every response when they were last made into `lines` of a head."""
+
+    __slots__ = ("headers", "lines")
+
+    def __init__(self) -> None:
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.lines = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The application and its limits; `state` holds the connections and the tasks, `warn` logs what clients cause."""
+
+    app: ASGIApp
+    state: ServerState
+    limits: ConnectionLimits
+    bodies: BodyMemory
+    warn: Callable[[str], None]
+    log: RequestLog = field(default_factory=RequestLog)
+    heads: KnownHeads = field(default_factory=KnownHeads)
+    default_lines: DefaultLines = field(default_factory=DefaultLines)
+
+    def admit(self, connection: asyncio.Protocol, transport: asyncio.Transport) -> bool:
+        """Count a new connection among the open ones; False, and it is closed, if there are too many."""
+        connections: set[Any] = self.state.connections
+        connections.add(connection)
+        most = self.limits.max_connections
+        if len(connections) <= most:
+            return True
+        self.warn(f"{most} clients are connected, as many as may be; new connections are closed")
+        transport.abort()
+        return False
+
+    def forget(self, connection: asyncio.Protocol) -> None:
+        """Count a connection no more."""
+        connections: set[Any] = self.state.connections
+        connections.discard(connection)
+
+
+@dataclass(frozen=True, slots=True)
+class SecureChannel:
+    """`extension` is ASGI's TLS extension, `tcp` the transport to which TLS writes."""
+
+    extension: Mapping[str, Any]
+    tcp: asyncio.Transport
+
+    def mark(self, scope: Scope) -> None:
+        """Tell the application of the TLS beneath a request."""
+        scope["scheme"] = "https"
+        scope["extensions"]["tls"] = self.extension
 
 
 class StreamingProtocol(asyncio.Protocol):
@@ -39,7 +99,7 @@ class StreamingProtocol(asyncio.Protocol):
         self._refusal: MLStreamError | None = None  # due when all of these have ended
         self._deaf = self._lingering = False  # deaf to all that may still come
         self._has_served = self._is_stopping = False
-        self._half_closed: HalfClosedClient | None = None
+        self._half_closed: _HalfClosedClient | None = None
         self._deadline = self.whole_by = NEVER
         self._unread = UnreadOutput()
         self.secure_channel: SecureChannel | None = None  # of a connection over TLS
@@ -86,7 +146,7 @@ class StreamingProtocol(asyncio.Protocol):
         if self._lingering or self._active is None or self._reading is not None or self.secure_channel is not None:
             return False
         self._deaf = True
-        self._half_closed = HalfClosedClient(self.transport, self._loop, lambda: self._active)
+        self._half_closed = _HalfClosedClient(self.transport, self._loop, lambda: self._active)
         self._last().keep_alive = False
         self._active.half_close()
         return True
@@ -183,7 +243,8 @@ class StreamingProtocol(asyncio.Protocol):
         """See to what is overdue, by the loop's clock; called once a second."""
         closing = self.transport.is_closing()
         if closing or self.flow.write_paused:
-            self._unread.look(self.transport, self.secure_channel, now, self._service.limits.unread_seconds)
+            tcp = None if self.secure_channel is None else self.secure_channel.tcp
+            self._unread.look(self.transport, tcp, now, self._service.limits.unread_seconds)
         else:
             self._unread.forget()
         if now >= self._deadline and not closing:
@@ -304,3 +365,46 @@ class StreamingProtocol(asyncio.Protocol):
         """Close the connection of a client that sent no request while the server began to stop."""
         if self._active is None:
             self.transport.close()
+
+
+class _HalfClosedClient:
+    """A client that has closed its side of the connection: it may wait for its response, or be gone.
+
+    `active` returns the request whose response is being made.
+    """
+
+    __slots__ = ("_active", "_looks", "_loop", "_transport")
+
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, active: Callable[[], RequestCycle | None]
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._active = active
+        self._looks = 1
+        loop.call_later(_PROBE_SECONDS, self._probe)
+
+    def look(self) -> None:
+        """Break off a connection that was reset. An HTTP/1.0 client, which takes no probe, has its time."""
+        if self._transport.is_closing():  # since the probe: uvloop's closed socket has no options
+            return
+        peer = self._transport.get_extra_info("socket")
+        if peer is not None and peer.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self._transport.abort()
+        elif self._awaits_start("1.0"):
+            self._looks += 1
+            if self._looks > _MAX_LOOKS:
+                self._transport.abort()
+
+    def _probe(self) -> None:
+        """Send what a client that closed its side may ignore, and one that is not there any more resets."""
+        if self._awaits_start("1.1"):
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._loop.call_later(_PROBE_SECONDS, self.look)
+
+    def _awaits_start(self, http_version: str) -> bool:
+        """Return whether a client of that version waits for a response to begin."""
+        active = self._active()
+        if active is None or active.started or self._transport.is_closing():
+            return False
+        return bool(active.scope["http_version"] == http_version)

@@ -7,14 +7,14 @@ import asyncio
 import ssl
 from typing import Any
 
+from cryptography import x509
+
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES
-from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
+from opensearch_ml_stream.plugin.server.http1.protocol import SecureChannel, Service, StreamingProtocol
 from opensearch_ml_stream.plugin.server.http1.refusals import refusal
-from opensearch_ml_stream.plugin.server.http1.secure_channel import SecureChannel
-from opensearch_ml_stream.plugin.server.http1.service import Service
-from opensearch_ml_stream.plugin.server.tls.scope_extension import tls_extension
 
+_VERSIONS = {"TLSv1.2": 0x0303, "TLSv1.3": 0x0304}
 _HANDSHAKE_RECORD = 0x16  # the first byte that a client of TLS sends (RFC 8446, section 5.1)
 _PLAIN = InvalidRequest("This port speaks HTTPS only: the URL must begin with https://", type="bad_request_exception")
 
@@ -116,3 +116,21 @@ class TLSHandshake(asyncio.Protocol):
         transport.set_protocol(protocol)
         self._service.forget(self)  # else it would count twice
         protocol.connection_made(transport)
+
+
+def tls_extension(connection: ssl.SSLObject) -> dict[str, Any]:
+    """Return `scope["extensions"]["tls"]`, ASGI's TLS extension, for a connection whose handshake is over.
+
+    https://asgi.readthedocs.io/en/latest/specs/tls.html.
+    A client's certificate is there only if it was verified. ValueError if its subject cannot be read. The server's own
+    certificate and the cipher suite, which may be None, are.
+    """
+    client = connection.getpeercert(binary_form=True)
+    return {
+        "server_cert": None,
+        "client_cert_chain": [] if client is None else [ssl.DER_cert_to_PEM_cert(client)],
+        "client_cert_name": None if client is None else x509.load_der_x509_certificate(client).subject.rfc4514_string(),
+        "client_cert_error": None,
+        "tls_version": _VERSIONS.get(connection.version() or ""),
+        "cipher_suite": None,
+    }

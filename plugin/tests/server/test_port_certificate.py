@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.server.tls.port_certificate import (
+from opensearch_ml_stream.plugin.server.http1.tls_handshake import tls_extension
+from opensearch_ml_stream.plugin.server.port_certificate import (
     PortCertificate,
+    ReloadingCertificate,
     create_certificate,
     read_certificate_files,
     warn_of_dates,
 )
-from opensearch_ml_stream.plugin.server.tls.reloading import ReloadingCertificate
-from opensearch_ml_stream.plugin.server.tls.scope_extension import tls_extension
 from opensearch_ml_stream.plugin.settings import Settings
 from tests.upstream.certificates import Certificate, handshake, issue
 

@@ -1,1 +1,0 @@
-"""TLS on the sidecar's own port."""
