@@ -21,6 +21,8 @@ from integration_tests.support.conditions import eventually
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 from integration_tests.support.worker_processes import MIB, descriptors, worker_pids
 
+from opensearch_ml_stream.plugin.logs.flood_filter import MAX_LINES_ALIKE
+
 BODIES = 32  # MiB of all bodies together
 
 
@@ -102,5 +104,5 @@ def test_as_many_clients_as_descriptors_allow_are_connected_and_more_are_closed(
         assert clients[0].recv(65536).startswith(b"HTTP/1.1 200 OK")
         if number > most:
             assert clients[-1].recv(1) == b""
-            assert sidecar.log.read_text().count("clients are connected, as many as may be") == 1
+            assert 1 <= sidecar.log.read_text().count("clients are connected, as many as may be") <= MAX_LINES_ALIKE
     assert gauge.growth < 150

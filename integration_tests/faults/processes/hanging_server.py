@@ -14,8 +14,8 @@ from pathlib import Path
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.logs.configuration import configure_logging
 from opensearch_ml_stream.plugin.server import supervisor as supervisor_module
-from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
-from opensearch_ml_stream.plugin.server.processes import Processes
+from opensearch_ml_stream.plugin.server.listener import Listeners
+from opensearch_ml_stream.plugin.server.processes import Heartbeats, Processes
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.task_failures import TaskFailures
@@ -43,29 +43,17 @@ async def work(heartbeats: Heartbeats) -> None:
         await asyncio.sleep(60)
 
 
-class NoPort:
-    """Nobody connects."""
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def leave(self, place: int) -> None:
-        """Nothing is open."""
-
-    def take(self, place: int) -> None:
-        """Nothing is open."""
-
-
 def main() -> int:
     configure_logging(Settings())
     supervisor_module.BLOCKED_SECONDS = 1.0
     supervisor_module.TURN_SECONDS = 0.1
     machine, heartbeats = Processes(), Heartbeats(1)
+    listeners = Listeners("127.0.0.1", 0, 1)
     supervisor = Supervisor(
         Settings(shutdown_grace_seconds=0),
         machine,
         heartbeats,
-        NoPort(),
+        listeners,
         work=lambda place, parent: asyncio.run(work(heartbeats)),
         forget=lambda pid: None,
         clock=time.monotonic,

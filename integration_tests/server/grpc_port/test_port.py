@@ -56,14 +56,14 @@ def test_without_the_port_nothing_of_grpc_is_loaded() -> None:
 def test_the_port_needs_no_messages_that_another_package_has_compiled() -> None:
     """They refuse a protobuf older than their compiler, which another package of the environment may ask for."""
     code = "import sys\nsys.modules.update(grpc_health=None, grpc_reflection=None)\n"
-    code += "from opensearch_ml_stream.plugin.server.grpc_listener import load_grpc\n"
+    code += "from opensearch_ml_stream.plugin.server.listener import load_grpc\n"
     code += "from opensearch_ml_stream.plugin.installed_extensions import own_extensions\nload_grpc(own_extensions())\n"
     shown = [sys.executable, "-c", code + "print('grpc' in sys.modules)"]
     assert subprocess.run(shown, capture_output=True, text=True, check=True).stdout.split() == ["True"]
 
 
 def test_the_parent_of_the_workers_starts_no_thread_of_grpc() -> None:
-    code = "from opensearch_ml_stream.plugin.server.grpc_listener import load_grpc\n"
+    code = "from opensearch_ml_stream.plugin.server.listener import load_grpc\n"
     code += "from opensearch_ml_stream.plugin.installed_extensions import own_extensions\nload_grpc(own_extensions())\n"
     shown = [sys.executable, "-c", code + "import os; print(len(os.listdir('/proc/self/task')))"]
     assert subprocess.run(shown, capture_output=True, text=True, check=True).stdout.split() == ["1"]

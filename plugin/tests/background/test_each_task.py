@@ -22,8 +22,8 @@ from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.registry import orphans
 from opensearch_ml_stream.plugin.security import choose_gate
 from opensearch_ml_stream.plugin.server import port_certificate
-from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.server.port_certificate import ReloadingCertificate, read_certificate_files
+from opensearch_ml_stream.plugin.server.processes import Heartbeats
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings, dynamic
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.background.broken_task import BrokenTask, Defect, until

@@ -16,8 +16,8 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.server import serve as serve_module
 from opensearch_ml_stream.plugin.server import worker as worker_module
+from opensearch_ml_stream.plugin.server.processes import WorkerPlace
 from opensearch_ml_stream.plugin.server.serve import serve
-from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
 from tests.server.fake_machine import FakeMachine
 
@@ -102,7 +102,7 @@ def works(monkeypatch: pytest.MonkeyPatch, sockets: list[FakeSocket]) -> Works:
 
     def run_worker(settings: Settings, place: WorkerPlace) -> None:
         begun.append((settings, place, [one.closed for one in sockets]))
-        assert place.runtime.is_dir()
+        assert place.folder.is_dir()
 
     monkeypatch.setattr(serve_module, "Processes", FakeProcesses)
     monkeypatch.setattr(worker_module, "run_worker", run_worker)
@@ -129,7 +129,7 @@ def test_one_worker_gets_the_socket_and_is_supervised(
     assert (listener.port, listener.backlog, listener.shared, listener.closed) == (5000, 4096, False, True)
     assert settings == Settings(store=STORE, port=5000)
     assert (place.listener, place.number, place.parent) == (listener, 0, -1)
-    assert not place.runtime.exists()
+    assert not place.folder.exists()
     assert caplog.messages[:1] == ["listening on http://127.0.0.1:5000"]
     assert os.environ[FIGURES] == "not set"
 
@@ -143,7 +143,7 @@ def test_several_workers_have_a_socket_each_on_one_port_and_metrics_in_one_folde
     assert [place.listener for _, place, _ in works] == sockets[1:]
     assert works[0][2] == [True, False, True]  # a worker holds no other's
     assert [place.number for _, place, _ in works] == [0, 1]
-    assert Path(os.environ[FIGURES]) == works[0][1].runtime
+    assert Path(os.environ[FIGURES]) == works[0][1].folder
     assert caplog.messages[:1] == ["listening on http://127.0.0.1:5000 (2 workers)"]
 
 

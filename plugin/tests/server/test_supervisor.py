@@ -5,10 +5,12 @@ import logging
 import signal
 from collections.abc import Callable
 from itertools import pairwise
+from typing import cast
 
 import pytest
 
-from opensearch_ml_stream.plugin.server.processes import DUMP_SIGNAL
+from opensearch_ml_stream.plugin.server.listener import Listeners
+from opensearch_ml_stream.plugin.server.processes import DUMP_SIGNAL, Heartbeats, Processes
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.task_failures import TaskFailures
@@ -34,9 +36,9 @@ def run(
     """The exit code; all events have happened."""
     supervisor = Supervisor(
         Settings(workers=workers, shutdown_grace_seconds=grace),
-        machine,
-        machine,
-        machine,
+        cast(Processes, machine),
+        cast(Heartbeats, machine),
+        cast(Listeners, machine),
         work=lambda *arguments: works.append(arguments) if works is not None else None,
         forget=forget or machine.forgotten.append,
         clock=lambda: machine.now,

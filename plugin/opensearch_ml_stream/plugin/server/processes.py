@@ -1,4 +1,4 @@
-"""Processes of the server: workers are forked, and signals and the ends of workers wake whoever waits.
+"""Processes of the server: how they are forked, what each is given, and how the parent knows that they live.
 
 A worker is a copy of this process, so it has all modules at once and starts in milliseconds. That is sound as long
 as this process has one thread and no event loop.
@@ -6,19 +6,28 @@ as this process has one thread and no event loop.
 
 import faulthandler
 import logging
+import mmap
 import os
 import select
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from time import sleep
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.plugin.task_failures import TaskFailures
+from opensearch_ml_stream.plugin.tls.files import Contents
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 DUMP_SIGNAL = signal.SIGUSR1  # a worker writes where each of its threads is; lines of code only, no values
 _HANDLED = (*STOP_SIGNALS, signal.SIGCHLD)
+
+BEAT_SECONDS = 1.0
+_CELLS = 2  # of each worker: its beats, and whether it is ready
 
 log = logging.getLogger("opensearch_ml_stream")
 
@@ -116,3 +125,58 @@ class Processes:
 def _flush_stdout() -> None:
     with suppress(OSError, ValueError):  # its disk may be full, or its reader gone
         sys.stdout.flush()
+
+
+class Heartbeats:
+    """Heartbeats of the processes, each at its place: turns of its loop, counted each second, and whether it is ready.
+
+    They are in memory shared with the parent.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._cells = memoryview(mmap.mmap(-1, 8 * _CELLS * places)).cast("Q")
+
+    def forget(self, place: int) -> None:
+        """Begin anew for another worker at this place."""
+        self._cells[place * _CELLS] = self._cells[place * _CELLS + 1] = 0
+
+    def count(self, place: int) -> int:
+        """Return how often the worker has turned its loop."""
+        return self._cells[place * _CELLS]
+
+    def is_ready(self, place: int) -> bool:
+        """Return whether the worker serves."""
+        return self._cells[place * _CELLS + 1] == 1
+
+    def set_ready(self, place: int) -> None:
+        """Note that the worker serves."""
+        self._cells[place * _CELLS + 1] = 1
+
+    async def beat(self, place: int) -> float:
+        """Count a turn of this event loop; return the seconds until the next that is to be counted."""
+        self._cells[place * _CELLS] += 1
+        return BEAT_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessPlace:
+    """What a process is given; `parent` is a descriptor that is at its end when the server has ended.
+
+    The folder and the two that count are shared by all, each has its own number.
+    """
+
+    folder: Path
+    parent: int
+    heartbeats: Heartbeats
+    failures: TaskFailures
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlace(ProcessPlace):
+    """What a worker is given."""
+
+    listener: socket.socket
+    certificate_files: Contents | None = None  # what those of the port's TLS held when the server started
+    grpc_address: str | None = None
+    login_key: bytes | None = None  # which no file ever holds

@@ -15,18 +15,15 @@ from opensearch_ml_stream.plugin.installed_extensions import declared_extensions
 from opensearch_ml_stream.plugin.logs.configuration import configure_logging
 from opensearch_ml_stream.plugin.security.start_rules import check_start
 from opensearch_ml_stream.plugin.server import file_descriptors
-from opensearch_ml_stream.plugin.server.grpc_listener import announce_grpc, reserving_grpc_port
-from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
-from opensearch_ml_stream.plugin.server.listener import Listeners, announce
+from opensearch_ml_stream.plugin.server.listener import Listeners, announce, announce_grpc, reserving_grpc_port
 from opensearch_ml_stream.plugin.server.port_certificate import (
     create_certificate,
     read_certificate_files,
     warn_of_dates,
 )
-from opensearch_ml_stream.plugin.server.processes import Processes
-from opensearch_ml_stream.plugin.server.side_process import SidePlace, run_side_process
+from opensearch_ml_stream.plugin.server.processes import Heartbeats, Processes, ProcessPlace, WorkerPlace
+from opensearch_ml_stream.plugin.server.side_process import run_side_process
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
-from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store.open_store import check_store_url, open_store
 from opensearch_ml_stream.plugin.task_failures import TaskFailures
@@ -70,26 +67,14 @@ def serve(settings: Settings) -> int:
         login_key = secrets.token_bytes(32)
 
         def work(place: int, parent: int) -> None:
+            given = (Path(runtime), parent, heartbeats, failures, place)
             if place >= bound.workers:
                 listeners.close()
-                side_place = SidePlace(Path(runtime), paths_of(extensions), parent, heartbeats, failures, place)
-                run_side_process(sides[place - bound.workers], bound, side_place)
+                side = sides[place - bound.workers]
+                run_side_process(side, bound, paths_of(extensions), ProcessPlace(*given))
                 return
-            listener = listeners.only(place)
-            worker.run_worker(
-                bound,
-                WorkerPlace(
-                    listener,
-                    Path(runtime),
-                    parent,
-                    heartbeats,
-                    failures,
-                    place,
-                    certificate_files,
-                    grpc_address,
-                    login_key,
-                ),
-            )
+            own = WorkerPlace(*given, listeners.only(place), certificate_files, grpc_address, login_key)
+            worker.run_worker(bound, own)
 
         titles = [side.title for side in sides]
         supervisor = Supervisor(

@@ -3,16 +3,13 @@
 import asyncio
 import signal
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.extension import ServerProcess, load
-from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
+from opensearch_ml_stream.plugin.server.processes import ProcessPlace
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.task_failures import TaskFailures
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 
 
@@ -28,28 +25,16 @@ class Running(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SidePlace:
-    """What a server gives to such a process; `parent` is a descriptor that is at its end when the server has ended."""
-
-    folder: Path
-    paths: Paths
-    parent: int
-    heartbeats: Heartbeats
-    failures: TaskFailures
-    number: int
-
-
-def run_side_process(process: ServerProcess, settings: Settings, place: SidePlace) -> None:
+def run_side_process(process: ServerProcess, settings: Settings, paths: Paths, place: ProcessPlace) -> None:
     """Run until a signal, or until the server has ended."""
     background = BackgroundTasks(place.failures, place.number)
     tasks = (background,) if process.has_tasks else ()
-    running = load(process.run)(settings, place.folder, place.paths, *tasks)
+    running = load(process.run)(settings, place.folder, paths, *tasks)
     asyncio.run(_run(running, settings.shutdown_grace_seconds, background, place))
 
 
 async def _run(
-    opening: AbstractAsyncContextManager[Running], grace: float, background: BackgroundTasks, place: SidePlace
+    opening: AbstractAsyncContextManager[Running], grace: float, background: BackgroundTasks, place: ProcessPlace
 ) -> None:
     loop, parent = asyncio.get_running_loop(), place.parent
     loop.set_exception_handler(background.loop_failed)

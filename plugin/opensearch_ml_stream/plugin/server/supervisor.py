@@ -6,11 +6,11 @@ nobody is killed because the machine slept, or because all processes were stoppe
 
 import logging
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from opensearch_ml_stream.plugin.server.processes import DUMP_SIGNAL
+from opensearch_ml_stream.plugin.server.listener import Listeners
+from opensearch_ml_stream.plugin.server.processes import DUMP_SIGNAL, Heartbeats, Processes
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.task_failures import ProcessFailures
 
@@ -27,64 +27,6 @@ SIDE_STOP_SECONDS = 4.0  # for the processes beside the workers, once these have
 TASK = "supervisor"  # under which its failures are counted
 
 log = logging.getLogger("opensearch_ml_stream")
-
-
-class Machine(Protocol):
-    """What a supervisor uses of the operating system (`Processes`)."""
-
-    stops: int
-
-    def start(self, work: Callable[[int], None]) -> int:
-        """Run `work` in a new process; return its id. OSError if there can be none now."""
-        ...
-
-    def kill(self, pid: int, number: int) -> None:
-        """Send a signal."""
-        ...
-
-    def wait(self, seconds: float) -> None:
-        """Wait for a signal, or until the time has passed."""
-        ...
-
-    def pause(self, seconds: float) -> None:
-        """Do nothing for so long, whatever has failed."""
-        ...
-
-    def ended(self) -> Iterator[tuple[int, int]]:
-        """Return ids and exit codes of the processes that have ended."""
-        ...
-
-
-class Port(Protocol):
-    """What a supervisor uses of the port's `Listeners`."""
-
-    def close(self) -> None:
-        """Take no more connections."""
-        ...
-
-    def leave(self, place: int) -> None:
-        """Take no connections at a place that has no worker for a while."""
-        ...
-
-    def take(self, place: int) -> None:
-        """Let the next worker at a place take connections, if it was left. OSError if that cannot be now."""
-        ...
-
-
-class Pulse(Protocol):
-    """What a supervisor uses of the workers' `Heartbeats`."""
-
-    def forget(self, place: int) -> None:
-        """Begin anew for another worker."""
-        ...
-
-    def count(self, place: int) -> int:
-        """Return how often the worker has turned its loop."""
-        ...
-
-    def is_ready(self, place: int) -> bool:
-        """Return whether the worker serves."""
-        ...
 
 
 @dataclass(slots=True)
@@ -122,9 +64,9 @@ class Supervisor:
     def __init__(
         self,
         settings: Settings,
-        machine: Machine,
-        pulse: Pulse,
-        port: Port,
+        machine: Processes,
+        heartbeats: Heartbeats,
+        listeners: Listeners,
         work: Callable[[int, int], None],
         forget: Callable[[int], None],
         clock: Callable[[], float],
@@ -133,8 +75,8 @@ class Supervisor:
     ) -> None:
         self._settings = settings
         self._machine = machine
-        self._pulse = pulse
-        self._port = port
+        self._heartbeats = heartbeats
+        self._listeners = listeners
         self._work = work
         self._forget = forget
         self._clock = clock
@@ -193,11 +135,11 @@ class Supervisor:
 
     def _start(self, place: int) -> None:
         """Start the process at a place; one that cannot be started now is due again later."""
-        self._pulse.forget(place)
+        self._heartbeats.forget(place)
         side = "" if place < self._settings.workers else self._sides[place - self._settings.workers]
         try:
             if not side:
-                self._port.take(place)
+                self._listeners.take(place)
             pid = self._machine.start(lambda parent: self._work(place, parent))
         except OSError as error:
             self._due[place] = self._pause(place)
@@ -224,7 +166,7 @@ class Supervisor:
         """
         others_serve = any(each.serves and not each.side for each in self._workers.values())
         if place < self._settings.workers and others_serve:
-            self._port.leave(place)
+            self._listeners.leave(place)
         pause = self._pauses.get(place, MIN_WORKER_LIFE_SECONDS)
         self._pauses[place] = min(2 * pause, MAX_START_PAUSE_SECONDS)
         return pause
@@ -247,7 +189,7 @@ class Supervisor:
         worker = self._workers.pop(pid, None)
         if worker is None:  # not one of ours
             return
-        has_served = worker.serves or self._pulse.is_ready(worker.place)
+        has_served = worker.serves or self._heartbeats.is_ready(worker.place)
         self._was_ready = self._was_ready or (has_served and not worker.side)
         if not self._stops and has_served:
             log.error("%s %s; it is replaced", worker.title, _ending(code, by_us=worker.asked))
@@ -265,12 +207,12 @@ class Supervisor:
     def _look(self, passed: float) -> None:
         for worker in self._workers.values():
             worker.age += passed
-            beats = self._pulse.count(worker.place)
+            beats = self._heartbeats.count(worker.place)
             if beats != worker.beats:
                 worker.beats, worker.silent, worker.asked = beats, 0.0, False
             else:
                 worker.silent += passed
-            is_ready = self._pulse.is_ready(worker.place)
+            is_ready = self._heartbeats.is_ready(worker.place)
             self._was_ready = self._was_ready or (is_ready and not worker.side)
             if is_ready and not worker.serves:
                 worker.serves = True
@@ -295,7 +237,7 @@ class Supervisor:
     def _stop(self) -> None:
         """Ask all workers to stop; from the second time on, to stop at once."""
         self._stops = max(self._machine.stops, 1)
-        self._port.close()
+        self._listeners.close()
         grace = self._settings.shutdown_grace_seconds if self._stops == 1 else 0
         log.info("stopping; responses in flight may end within %g s", grace)
         self._left = self._settings.shutdown_grace_seconds + STOP_SECONDS if self._stops == 1 else SECOND_STOP_SECONDS

@@ -6,6 +6,7 @@ ended with an error object; a second signal does that at once.
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 import socket
@@ -28,10 +29,11 @@ from opensearch_ml_stream.plugin.server.http1.limits import LATE_REQUEST_SECONDS
 from opensearch_ml_stream.plugin.server.http1.protocol import Service, StreamingProtocol
 from opensearch_ml_stream.plugin.server.http1.tls_handshake import TLSHandshake
 from opensearch_ml_stream.plugin.server.listener import BACKLOG
-from opensearch_ml_stream.plugin.server.occasional_log import OccasionalLog
 from opensearch_ml_stream.plugin.server.port_certificate import PortCertificate, ReloadingCertificate
-from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
+from opensearch_ml_stream.plugin.server.processes import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
+
+log = logging.getLogger("opensearch_ml_stream")
 
 StopPort = Callable[[float], Coroutine[Any, Any, None]]
 
@@ -63,7 +65,7 @@ async def _serve(settings: Settings, place: WorkerPlace) -> None:
     asyncio.get_running_loop().set_exception_handler(background.loop_failed)
     async with (
         background.running("heartbeat", partial(place.heartbeats.beat, place.number)),
-        open_sidecar(settings, place.runtime, place.login_key, background=background) as sidecar,
+        open_sidecar(settings, place.folder, place.login_key, background=background) as sidecar,
         _port_certificate(settings, place, sidecar) as certificate,
     ):
         _freeze_start_objects()
@@ -166,12 +168,9 @@ class Server(uvicorn.Server):
         self._grace = grace
         self._on_ready = on_ready
         self._certificate = certificate
-        self._complaints = OccasionalLog()
         self.log = RequestLog(lambda: sidecar.live.current.access_log)
         self.stop_grpc: StopPort = _stop_nothing
-        self._service = Service(
-            sidecar.app, self.server_state, limits, sidecar.in_flight.bodies, self._complaints.warn, self.log
-        )
+        self._service = Service(sidecar.app, self.server_state, limits, sidecar.in_flight.bodies, log.warning, self.log)
         self._background = sidecar.background
         self._sweeper: asyncio.Task[None] | None = None
         self._drain: asyncio.Task[None] | None = None
@@ -250,7 +249,7 @@ class Server(uvicorn.Server):
             connection.look(now)
         self._service.heads.look(now)
         if file_descriptors.are_exhausted():
-            self._complaints.warn(
-                f"no file descriptor is left of {file_descriptors.limit()} (ulimit -n); new connections are closed"
+            log.warning(
+                "no file descriptor is left of %d (ulimit -n); new connections are closed", file_descriptors.limit()
             )
         return SWEEP_SECONDS
