@@ -26,7 +26,7 @@ from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messag
 from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, read_head, read_request
 from opensearch_ml_stream.extensions.v2.protocol.messages import DATATYPES
 from opensearch_ml_stream.plugin.grpc_port.health_service import HEALTH_SERVICE
-from opensearch_ml_stream.plugin.grpc_port.parsing import parse
+from opensearch_ml_stream.plugin.grpc_port.messages import parse
 from opensearch_ml_stream.plugin.grpc_port.reflection_service import REFLECTION_SERVICE
 
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS)

@@ -38,7 +38,7 @@ from opensearch_ml_stream.rest_handlers.routes.resources import management_route
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
 
 if TYPE_CHECKING:  # grpcio may not be installed
-    from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
+    from opensearch_ml_stream.plugin.grpc_port.calls import GrpcService
 
 
 log = logging.getLogger("opensearch_ml_stream")

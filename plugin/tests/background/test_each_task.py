@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.model_options import CallLimits
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.grpc_port import health_service
 from opensearch_ml_stream.plugin.grpc_port.health_service import Health
-from opensearch_ml_stream.plugin.grpc_port.replaced_servers import ReplacedServers
+from opensearch_ml_stream.plugin.grpc_port.server import ReplacedServers
 from opensearch_ml_stream.plugin.limits import in_flight_caps, replica_leases
 from opensearch_ml_stream.plugin.limits.budgets import shared_spending
 from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets

@@ -11,7 +11,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Thr
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.grpc_port import health_service
 from opensearch_ml_stream.plugin.grpc_port.health_service import Health
-from opensearch_ml_stream.plugin.grpc_port.port_messages import HealthListResponse
+from opensearch_ml_stream.plugin.grpc_port.messages import HealthListResponse
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 
 

@@ -6,7 +6,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
 from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
-from opensearch_ml_stream.plugin.grpc_port.message_pool import read_files
+from opensearch_ml_stream.plugin.grpc_port.messages import read_files
 
 CHECKOUT = Path(__file__).parents[4]
 

@@ -11,7 +11,7 @@ from opensearch_ml_stream.extensions.v2.grpc.request_tensors import RequestHead,
 from opensearch_ml_stream.extensions.v2.grpc.response_messages import infer_response
 from opensearch_ml_stream.extensions.v2.protocol import tensor_data
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor
-from opensearch_ml_stream.plugin.grpc_port.parsing import MAX_SMALL_BYTES, parse
+from opensearch_ml_stream.plugin.grpc_port.messages import MAX_SMALL_BYTES, parse
 
 NUMBERS: dict[str, list[Any]] = {
     "BOOL": [True, False], "UINT8": [0, 255], "UINT16": [65_535], "UINT32": [2**32 - 1], "UINT64": [2**64 - 1],

@@ -15,7 +15,7 @@ from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messag
 from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, read_head, read_request
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import predict_inputs
 from opensearch_ml_stream.extensions.v2.service.reading_thread import MAX_BYTES_AT_ONCE
-from opensearch_ml_stream.plugin.grpc_port.parsing import parse
+from opensearch_ml_stream.plugin.grpc_port.messages import parse
 from tests.slow_inputs.derivations import Grammar
 from tests.slow_inputs.search import Subject, check
 

@@ -11,13 +11,12 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound, Throttled
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
-from opensearch_ml_stream.plugin.grpc_port.call import Call
-from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
-from opensearch_ml_stream.plugin.grpc_port.parsing import parse
-from opensearch_ml_stream.plugin.grpc_port.port_messages import (
+from opensearch_ml_stream.plugin.grpc_port.calls import Call, CallHandlers, Handler, Ready
+from opensearch_ml_stream.plugin.grpc_port.messages import (
     HealthCheckRequest,
     HealthCheckResponse,
     HealthListResponse,
+    parse,
 )
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -25,8 +24,6 @@ HEALTH_SERVICE = "grpc.health.v1.Health"
 READY_SECONDS = 1.5
 LOOK_SECONDS = 5.0
 MAX_WATCHES = 1_000  # of all callers, who need not log in: the calls of others must have room beside them
-
-Ready = Callable[[], Awaitable[bool]]
 
 
 def readiness(ping: Callable[[], Awaitable[None]]) -> Ready:

@@ -7,14 +7,13 @@ import grpc
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from opensearch_ml_stream.plugin.grpc_port.call import Call
-from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
-from opensearch_ml_stream.plugin.grpc_port.message_pool import pool_of
-from opensearch_ml_stream.plugin.grpc_port.parsing import parse
-from opensearch_ml_stream.plugin.grpc_port.port_messages import (
+from opensearch_ml_stream.plugin.grpc_port.calls import Call, CallHandlers, Handler
+from opensearch_ml_stream.plugin.grpc_port.messages import (
     PORT_FILES,
     ServerReflectionRequest,
     ServerReflectionResponse,
+    parse,
+    pool_of,
 )
 from opensearch_ml_stream.rest_handlers.callers import Caller
 

@@ -1,26 +1,28 @@
 """The gRPC server of one worker. All workers bind the port, so that the kernel spreads the connections."""
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import grpc
 import grpc.aio
+from cryptography.hazmat.primitives import serialization
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
-from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers
-from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
+from opensearch_ml_stream.plugin.grpc_port.calls import CallHandlers, GrpcService
 from opensearch_ml_stream.plugin.grpc_port.health_service import HEALTH_SERVICE, Health, readiness
 from opensearch_ml_stream.plugin.grpc_port.reflection_service import (
     REFLECTION_SERVICE,
     reflection_handlers,
     reflection_pool,
 )
-from opensearch_ml_stream.plugin.grpc_port.replaced_servers import ReplacedServers
-from opensearch_ml_stream.plugin.grpc_port.server_credentials import Certificate, server_credentials
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
+from opensearch_ml_stream.plugin.server.port_certificate import PortCertificate
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
@@ -33,7 +35,14 @@ KEEP_ALIVE_SECONDS, KEEP_ALIVE_TIMEOUT_SECONDS = 30, 20
 MIN_PING_SECONDS = 10  # between the pings of a client; one that sends them faster is turned away
 IDLE_SECONDS = 600
 
+LOOK_SECONDS = 0.25  # between two looks whether the server still listens
+LAST_CALLS_SECONDS = 3600  # for the calls of a server that was replaced
+
+_PEM = serialization.Encoding.PEM
+
 COMPRESSION = {"none": None, "deflate": grpc.Compression.Deflate, "gzip": grpc.Compression.Gzip}
+
+log = logging.getLogger("opensearch_ml_stream")
 
 Stop = Callable[[float], Coroutine[Any, Any, None]]
 """Refuses new calls, and ends those that wait for their client; returns when all have ended, or after the seconds."""
@@ -53,7 +62,7 @@ class Port:
 
 @asynccontextmanager
 async def serving_grpc(
-    settings: Settings, address: str, port: Port, certificate: Callable[[], Certificate] | None
+    settings: Settings, address: str, port: Port, certificate: Callable[[], PortCertificate] | None
 ) -> AsyncIterator[Stop]:
     """Serve at `address`, host and port, while the block runs.
 
@@ -89,7 +98,7 @@ async def serving_grpc(
         yield stop
 
 
-def _bind(server: Any, address: str, settings: Settings, certificate: Callable[[], Certificate] | None) -> None:
+def _bind(server: Any, address: str, settings: Settings, certificate: Callable[[], PortCertificate] | None) -> None:
     try:
         if certificate is None:
             server.add_insecure_port(address)
@@ -117,3 +126,87 @@ def _options(settings: Settings) -> list[tuple[str, int]]:
         ("grpc.http2.min_ping_interval_without_data_ms", MIN_PING_SECONDS * 1000),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", MIN_PING_SECONDS * 1000),
     ]
+
+
+def server_credentials(current: Callable[[], PortCertificate], *, requires_clients: bool) -> grpc.ServerCredentials:
+    """Return credentials that follow the port's certificate, at each handshake. TLS 1.2 is the oldest that gRPC speaks.
+
+    gRPC can ask clients for a certificate only where one is required: where it is optional, none is asked for.
+    """
+    in_force = current()
+
+    def configuration() -> grpc.ServerCertificateConfiguration:
+        pair = in_force.pair
+        key = pair.key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        chain = b"".join(certificate.public_bytes(_PEM) for certificate in pair.certificates)
+        authorities = in_force.authorities if requires_clients else None
+        return grpc.ssl_server_certificate_configuration([(key, chain)], authorities)
+
+    def fetch() -> Any:  # type stubs know no None
+        """Return the certificate if it is new; called by gRPC at each handshake, in a thread of its own."""
+        nonlocal in_force
+        now = current()
+        if now is in_force:
+            return None
+        in_force = now
+        return configuration()
+
+    return grpc.dynamic_ssl_server_credentials(configuration(), fetch, requires_clients)
+
+
+class ReplacedServers:
+    """The server that listens, made by `start`, and those before it whose calls go on; held with `async with`.
+
+    One request whose path is not UTF-8 ends grpcio's asyncio server (1.85: `_server_main_loop` decodes the path outside
+    of any `except`). It takes no new calls then, so it is replaced; those in flight go on to their end.
+    """
+
+    def __init__(self, start: Callable[[], Awaitable[Any]], background: BackgroundTasks) -> None:
+        self._start = start
+        self._background = background
+        self._listening: Any = None
+        self._servers: set[Any] = set()
+        self._is_stopping = False
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> "ReplacedServers":
+        await self._listen()
+        await self._stack.enter_async_context(self._background.running("gRPC server", self._watch))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+        await self.stop(0)
+
+    async def stop(self, seconds: float) -> None:
+        """Take no new calls; return when all have ended. Those that have not after the seconds are cancelled."""
+        self._is_stopping = True
+        await asyncio.gather(*[server.stop(seconds) for server in self._servers])
+
+    async def _listen(self) -> None:
+        self._listening = await self._start()
+        self._servers.add(self._listening)
+
+    async def _watch(self) -> float | None:
+        server = self._listening
+        failure = await _failure(server)
+        if self._is_stopping:
+            return None
+        log.error("the gRPC server of this worker has ended, and is replaced", exc_info=failure)
+        await self._listen()
+        self._background.start("ended gRPC server", partial(self._end, server))
+        return 0
+
+    async def _end(self, server: Any) -> None:
+        await server.stop(LAST_CALLS_SECONDS)
+        self._servers.discard(server)
+
+
+async def _failure(server: Any) -> Exception | None:
+    """Wait until a server has ended; return why, None if it was stopped."""
+    try:
+        while await server.wait_for_termination(LOOK_SECONDS):
+            pass
+    except Exception as failure:  # noqa: BLE001 - whatever it was, the port is served again
+        return failure
+    return None

@@ -5,7 +5,7 @@ from typing import Any
 
 from google.protobuf.message_factory import GetMessageClass
 
-from opensearch_ml_stream.plugin.grpc_port.message_pool import pool_of, read_files
+from opensearch_ml_stream.plugin.grpc_port.messages import pool_of, read_files
 
 PROTOS = Path(__file__).parent / "protos"
 ML_SERVICE = "org.opensearch.protobufs.services.MLService"

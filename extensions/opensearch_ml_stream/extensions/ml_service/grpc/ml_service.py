@@ -10,10 +10,7 @@ from opensearch_ml_stream.extensions.ml_service.grpc.ml_messages import FILES, M
 from opensearch_ml_stream.extensions.ml_service.protocol.predict_request import read_predict_request
 from opensearch_ml_stream.extensions.ml_service.protocol.predict_response import encode_chunks, encode_ending
 from opensearch_ml_stream.plugin.extension import Core
-from opensearch_ml_stream.plugin.grpc_port.call import Call
-from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
-from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
-from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
+from opensearch_ml_stream.plugin.grpc_port.calls import Call, CallHandlers, GrpcService, Handler, Ready
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, ProviderStream

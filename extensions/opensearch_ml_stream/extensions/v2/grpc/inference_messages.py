@@ -8,7 +8,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message_factory import GetMessageClass
 
 from opensearch_ml_stream.connectors.protobuf_wire import Shape
-from opensearch_ml_stream.plugin.grpc_port.message_pool import pool_of, read_files
+from opensearch_ml_stream.plugin.grpc_port.messages import pool_of, read_files
 
 PROTOS = Path(__file__).parent / "protos"
 INFERENCE_SERVICE = "inference.GRPCInferenceService"

@@ -20,11 +20,8 @@ from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
 from opensearch_ml_stream.extensions.v2.settings import AUTO, TRITON, V2Settings
 from opensearch_ml_stream.plugin.extension import Core
-from opensearch_ml_stream.plugin.grpc_port.call import Call
-from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
-from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
-from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
-from opensearch_ml_stream.plugin.grpc_port.parsing import parse
+from opensearch_ml_stream.plugin.grpc_port.calls import Call, CallHandlers, GrpcService, Handler, Ready
+from opensearch_ml_stream.plugin.grpc_port.messages import parse
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 

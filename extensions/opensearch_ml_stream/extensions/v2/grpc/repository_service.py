@@ -4,12 +4,8 @@ from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messag
 from opensearch_ml_stream.extensions.v2.grpc import response_messages
 from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
 from opensearch_ml_stream.plugin.extension import Core
-from opensearch_ml_stream.plugin.grpc_port.call import Call
-from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
-from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
-from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
-from opensearch_ml_stream.plugin.grpc_port.message_pool import read_files
-from opensearch_ml_stream.plugin.grpc_port.parsing import parse
+from opensearch_ml_stream.plugin.grpc_port.calls import Call, CallHandlers, GrpcService, Handler, Ready
+from opensearch_ml_stream.plugin.grpc_port.messages import parse, read_files
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
 

@@ -16,7 +16,7 @@ from opensearch_ml_stream.extensions.v2.protocol.tensor_data import (
     TensorMemory,
     checked_shape,
 )
-from opensearch_ml_stream.plugin.grpc_port.parsing import parse_message
+from opensearch_ml_stream.plugin.grpc_port.messages import parse_message
 
 _MODEL_NAME, _MODEL_VERSION, _PARAMETERS, _INPUTS, _RAW_CONTENTS = 1, 2, 4, 5, 7  # fields of a ModelInferRequest
 
