@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from opensearch_ml_stream.plugin.logs.flood_filter import KIND
-from opensearch_ml_stream.plugin.logs.loop_errors import log_loop_error
 from opensearch_ml_stream.plugin.task_failures import SOUND_SECONDS, ProcessFailures, TaskFailures
 
 FIRST_PAUSE_SECONDS = 0.1
@@ -59,9 +58,16 @@ class BackgroundTasks:
         self._own.recovered(name)
 
     def loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log and count what fails in the event loop itself, as in a callback; for `loop.set_exception_handler`."""
-        log_loop_error(loop, context)
-        error = context.get("exception")
+        """Log and count what fails in the event loop itself, as in a callback; for `loop.set_exception_handler`.
+
+        The default of that shows tasks and arguments, which quote the exception's message or the bytes of a request. Of
+        an exception its type and lines of code are logged, of anything else what the loop says of it.
+        """
+        error: BaseException | None = context.get("exception")
+        if error is None:
+            log.error("internal error: %s", context["message"])
+            return
+        log.error("internal error outside of a request", exc_info=error, extra={KIND: type(error)})
         if isinstance(error, Exception) and not isinstance(error, OSError):  # which is a connection's
             self.count("event loop", error)
 

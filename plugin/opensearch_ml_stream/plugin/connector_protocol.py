@@ -1,13 +1,16 @@
-"""Connector protocols: what calls the models that have no provider behind a URL.
+"""What extensions add to models: above all connector protocols, which call models that have no provider behind a URL.
 
 An extension contributes one for the models that it runs itself.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from opensearch_ml_stream.connectors.documents import Action, Connector
+from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
+from opensearch_ml_stream.connectors.model_options import NO_OPTIONS, ModelOptions
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs
 from opensearch_ml_stream.connectors.predict.pre_process import Step
@@ -94,6 +97,18 @@ class ConnectorProtocol(Protocol):
         The id has to tell, too: anybody may write any URL into a connector of their own.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAdditions:
+    """What all extensions together add; `protocols` fill as these are opened, and are looked into for each model.
+
+    `providers` are those of this package and of extensions.
+    """
+
+    protocols: Sequence[ConnectorProtocol] = ()
+    options: ModelOptions = field(default_factory=lambda: NO_OPTIONS)
+    providers: KnownProviders = SHIPPED
 
 
 def find_protocol(

@@ -8,7 +8,7 @@ from pathlib import Path
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import now_millis
-from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, ModelAdditions
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.extension import Core, Extension
 from opensearch_ml_stream.plugin.installed_extensions import providers_of
@@ -18,7 +18,6 @@ from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.replica_leases import counting_replicas
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
-from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.client_conversations import Conversations

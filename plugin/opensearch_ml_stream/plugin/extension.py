@@ -30,9 +30,8 @@ if TYPE_CHECKING:  # the declaration alone is read by every command
     from opensearch_ml_stream.connectors.model_options import ModelOption
     from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
     from opensearch_ml_stream.plugin.clock import Clock
-    from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
+    from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, ModelAdditions
     from opensearch_ml_stream.plugin.metrics import Metrics
-    from opensearch_ml_stream.plugin.model_additions import ModelAdditions
     from opensearch_ml_stream.plugin.observation import Observations, Observer
     from opensearch_ml_stream.plugin.predictions.client_conversations import Conversations
     from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache

@@ -6,8 +6,9 @@ start), and `/metrics` of any worker shows the metrics of all.
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -21,7 +22,7 @@ from prometheus_client.registry import Collector
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.decoding.event_fields import MAX_COUNT
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, Unavailable
-from opensearch_ml_stream.plugin.metric_files import MetricFiles
+from opensearch_ml_stream.plugin.shared.locked_file import append_zeros
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,10 @@ _GAUGES: dict[
     _WAITING: ("Predictions that wait for a place among the open streams.", "livesum"),
     _CERTIFICATE: ("When the certificate of the sidecar's port expires.", "livemin"),
 }
+
+_KINDS = ("counter", "histogram", "gauge_livesum", "gauge_livemin")  # as the library names the files of ours
+_FIRST_SIZE = 64 * 1024  # of a file, as the library makes it; it doubles
+_MOST_OF_A_SERIES = 32 * 1024  # the buckets of a histogram, each with the metric's help and a model's id
 
 Metric = TypeVar("Metric", Counter, Histogram)
 
@@ -84,7 +89,7 @@ class Metrics:
         registry = self._registry = CollectorRegistry()
         model = ["model_id"]
         directory = os.environ.get(MULTIPROC_DIR)
-        self._files = None if directory is None else MetricFiles(Path(directory), os.getpid())
+        self._files = None if directory is None else _MetricFiles(Path(directory), os.getpid())
         self.problem: str | None = None
         self._has_complained = False
         self._gauges: dict[str, Gauge] = {}
@@ -288,3 +293,51 @@ class Metrics:
         self.count_refusal(model_id, error)
         if isinstance(error, MLStreamError) and (error.provider_status is not None or error.status == 424):
             self._of(self._provider_errors, model_id, str(error.provider_status or "none")).inc()
+
+
+class _MetricFiles:
+    """The files in which prometheus_client keeps the metrics of one of several workers, the process of that id.
+
+    The library maps them sparse, and the first write to a page of a mapped file that finds no room on the disk kills
+    the process. So every byte is written before it is mapped: of a new file, and of what a file will grow by.
+    """
+
+    def __init__(self, directory: Path, process_id: int) -> None:
+        self._paths = [directory / f"{kind}_{process_id}.db" for kind in _KINDS]
+
+    def reserve(self) -> None:
+        """Make room for one more series, of whatever kind. OSError, such as a full disk, if there is none."""
+        for path in self._paths:
+            try:
+                file = os.open(path, os.O_RDWR)
+            except FileNotFoundError:
+                _create(path)
+                continue
+            try:
+                _extend(file, used=int.from_bytes(os.pread(file, 4, 0), sys.byteorder))
+            finally:
+                os.close(file)
+
+
+def _create(path: Path) -> None:
+    """Make a file under another name until it is whole: other workers read those that they find."""
+    unfinished = path.with_suffix(".new")
+    file = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        _extend(file, used=0)
+        unfinished.rename(path)
+    except OSError:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise
+    finally:
+        os.close(file)
+
+
+def _extend(file: int, used: int) -> None:
+    """Write what is missing to the size that the file will have after one more series."""
+    size, wanted = os.fstat(file).st_size, _FIRST_SIZE
+    while wanted < used + _MOST_OF_A_SERIES:
+        wanted *= 2
+    if size < wanted:
+        append_zeros(file, size, wanted - size)

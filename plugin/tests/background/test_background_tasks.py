@@ -1,6 +1,7 @@
 """Turns of a task: when they are taken, and what is told of those that fail."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.plugin.background_tasks import FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, BackgroundTasks
+from opensearch_ml_stream.plugin.logs.line_format import TextFormat
 from opensearch_ml_stream.plugin.task_failures import SOUND_SECONDS, TaskFailures
 from tests.upstream.virtual_time_loop import VirtualTimeLoop, now
 
@@ -150,3 +152,28 @@ def test_more_tasks_than_there_are_cells_are_counted_together() -> None:
     for number in range(100):
         failures.of(0).failed(f"task {number}", KeyError())
     assert sum(failures.counts().values()) == 100
+
+
+async def quote(prompt: str) -> None:
+    raise KeyError(prompt)
+
+
+async def test_a_task_that_nobody_awaited_is_logged_without_what_its_error_quotes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asyncio.get_running_loop().set_exception_handler(BackgroundTasks().loop_failed)
+    task = asyncio.create_task(quote("my secret prompt"))
+    await asyncio.wait([task])
+    del task
+    gc.collect()
+    [record] = caplog.records
+    line = TextFormat().format(record)
+    assert record.levelno == logging.ERROR and "KeyError" in line and "in quote" in line
+    assert "secret" not in line
+
+
+async def test_an_error_without_an_exception_is_logged_in_the_loops_words(caplog: pytest.LogCaptureFixture) -> None:
+    BackgroundTasks().loop_failed(
+        asyncio.get_running_loop(), {"message": "Task was destroyed but it is pending!", "task": "secret"}
+    )
+    assert caplog.messages == ["internal error: Task was destroyed but it is pending!"]

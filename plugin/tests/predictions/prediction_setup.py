@@ -10,14 +10,13 @@ from opensearch_ml_stream.connectors.documents import connector_document
 from opensearch_ml_stream.connectors.model_options import NO_OPTIONS, ModelOptions
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import now_millis
-from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, ModelAdditions
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
 from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
-from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.model_cache import FRESH_SECONDS, ModelCache

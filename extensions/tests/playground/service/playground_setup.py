@@ -9,7 +9,7 @@ from opensearch_ml_stream.client.blueprints import Blueprint
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
 from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
 from opensearch_ml_stream.extensions.playground.service.playground_models import StoredPlaygroundModels
-from opensearch_ml_stream.plugin.model_additions import ModelAdditions
+from opensearch_ml_stream.plugin.connector_protocol import ModelAdditions
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore

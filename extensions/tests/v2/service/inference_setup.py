@@ -12,8 +12,7 @@ from opensearch_ml_stream.extensions.v2.http.use_cases import UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames
 from opensearch_ml_stream.extensions.v2.service.stored_inference_models import StoredInferenceModels
-from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
-from opensearch_ml_stream.plugin.model_additions import ModelAdditions
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, ModelAdditions
 from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore

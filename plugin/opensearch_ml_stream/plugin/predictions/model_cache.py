@@ -13,11 +13,10 @@ from opensearch_ml_stream.connectors.documents import Connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unavailable
 from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.plugin.all_done import all_done
-from opensearch_ml_stream.plugin.connector_protocol import find_protocol
+from opensearch_ml_stream.plugin.connector_protocol import ModelAdditions, find_protocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.rate_limits import user_limiters
-from opensearch_ml_stream.plugin.model_additions import ModelAdditions
+from opensearch_ml_stream.plugin.parallel import all_done
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.registry.model_access import NOT_READ, ModelAccess

@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict import painless_batching
 from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
+from opensearch_ml_stream.plugin.parallel import run_parallel
 
 MAX_PARALLEL_RUNS = 4
 MAX_REMEMBERED = 256  # sources that cannot be combined; beyond that many they are tried again

@@ -25,10 +25,10 @@ from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.plugin.connector_protocol import ModelAction
+from opensearch_ml_stream.plugin.parallel import run_parallel
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
-from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 
 MAX_PARALLEL_CALLS = 8  # of one prediction; a connector's max_connection may allow fewer
 MAX_REQUEST_BYTES = 32 * 1024 * 1024  # of all calls of one prediction, whose parameters are in each of their requests

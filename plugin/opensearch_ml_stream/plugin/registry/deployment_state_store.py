@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import NotFound
-from opensearch_ml_stream.plugin.all_done import all_done
 from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.parallel import all_done
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, MAX_FOUND, Json, rewrite
 from opensearch_ml_stream.plugin.store import Document, Index, Store

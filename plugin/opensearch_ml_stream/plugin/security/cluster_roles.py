@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Forbidden
-from opensearch_ml_stream.plugin.all_done import all_done
+from opensearch_ml_stream.plugin.parallel import all_done
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.security.permissions import (
     OPENSEARCH_ROLES,

@@ -14,8 +14,7 @@ from opensearch_ml_stream.extensions.playground.http.playground_use_cases import
 from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
 from opensearch_ml_stream.extensions.playground.service.model_form import FormParameter, ModelForm, find_model_form
 from opensearch_ml_stream.extensions.playground.service.model_overviews import OF_MODEL, ModelOverviews
-from opensearch_ml_stream.plugin.connector_protocol import find_own_requests
-from opensearch_ml_stream.plugin.model_additions import ModelAdditions
+from opensearch_ml_stream.plugin.connector_protocol import ModelAdditions, find_own_requests
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.model_settings import stored_settings
 from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, Json, connector_of, existing_model

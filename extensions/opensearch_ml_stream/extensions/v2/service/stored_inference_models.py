@@ -29,10 +29,10 @@ from opensearch_ml_stream.extensions.v2.service.own_models import (
 )
 from opensearch_ml_stream.extensions.v2.service.reading_thread import ReadingThread
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
+from opensearch_ml_stream.plugin.parallel import run_parallel
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.predictor import NextInput, Predictor
-from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_PARALLEL_CALLS
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_undeployed
 from opensearch_ml_stream.plugin.registry.models import Models

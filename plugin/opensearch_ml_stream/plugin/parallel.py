@@ -1,9 +1,9 @@
-"""Run calls in parallel, at most so many at a time, with their results in the order of the calls."""
+"""Await several things at the same time."""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -34,3 +34,16 @@ async def run_parallel(calls: Sequence[Callable[[], Awaitable[T]]], limit: int) 
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return [results[number] for number in range(len(calls))]
+
+
+async def all_done(*tasks: asyncio.Task[Any]) -> None:
+    """Wait until all tasks are done, or cancel them with the caller; raise the error of the first that has one."""
+    try:
+        await asyncio.wait(tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    errors = [task.exception() for task in tasks]
+    for error in errors:
+        if error is not None:
+            raise error

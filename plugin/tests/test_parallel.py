@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
+from opensearch_ml_stream.plugin.parallel import all_done, run_parallel
 
 
 async def after_steps(steps: int, result: str) -> str:
@@ -86,3 +86,26 @@ async def test_a_single_call_runs_in_the_callers_own_task() -> None:
 
     calls: list[Callable[[], Awaitable[asyncio.Task[None] | None]]] = [call]
     assert await run_parallel(calls, 8) == [asyncio.current_task()]
+
+
+async def fail(error: Exception, after: asyncio.Event | None = None) -> None:
+    if after is not None:
+        await after.wait()
+    raise error
+
+
+async def test_the_first_error_in_order_counts_whichever_comes_first() -> None:
+    last_failed = asyncio.Event()
+    first, last = asyncio.create_task(fail(ValueError("first"), last_failed)), asyncio.create_task(fail(KeyError()))
+    last.add_done_callback(lambda _: last_failed.set())
+    with pytest.raises(ValueError, match=r"^first$"):
+        await all_done(first, last)
+
+
+async def test_the_work_ends_with_the_one_who_waits_for_it() -> None:
+    work = asyncio.create_task(asyncio.Event().wait())
+    waiting = asyncio.create_task(all_done(work))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting, work])
+    assert work.cancelled()
