@@ -10,7 +10,7 @@ from uvicorn.server import ServerState
 
 from opensearch_ml_stream.extensions.front_door.relay.front_door import FrontDoor, open_front_door
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
-from opensearch_ml_stream.plugin.server.http1.protocol import Service, StreamingProtocol
+from opensearch_ml_stream.plugin.server.http1.protocol import SharedState, StreamingProtocol
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 
@@ -136,7 +136,7 @@ class Door:
         """Let all connections see to what is overdue, as if so many seconds had passed."""
         now = asyncio.get_running_loop().time() + seconds
         for connection in tuple(self.state.connections):
-            connection.look(now)  # type: ignore[union-attr]
+            connection.check_deadlines(now)  # type: ignore[union-attr]
 
     async def connect(self) -> Connection:
         """A client, whose connection is dropped with the door at the latest."""
@@ -171,8 +171,8 @@ async def serving(app: ASGIApp, limits: ConnectionLimits | None = None) -> Async
     """Our server with that application."""
     loop = asyncio.get_running_loop()
     state = ServerState()
-    service = Service(app, state, limits or ConnectionLimits(), BodyMemory(2**20, 2**28), lambda text: None)
-    server = await loop.create_server(lambda: StreamingProtocol(service, loop), "127.0.0.1", 0)
+    shared = SharedState(app, state, limits or ConnectionLimits(), BodyMemory(2**20, 2**28), lambda text: None)
+    server = await loop.create_server(lambda: StreamingProtocol(shared, loop), "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1], state
     finally:

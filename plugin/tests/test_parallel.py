@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from opensearch_ml_stream.plugin.parallel import all_done, run_parallel
+from opensearch_ml_stream.plugin.parallel import run_parallel, wait_for_all
 
 
 async def after_steps(steps: int, result: str) -> str:
@@ -99,12 +99,12 @@ async def test_the_first_error_in_order_counts_whichever_comes_first() -> None:
     first, last = asyncio.create_task(fail(ValueError("first"), last_failed)), asyncio.create_task(fail(KeyError()))
     last.add_done_callback(lambda _: last_failed.set())
     with pytest.raises(ValueError, match=r"^first$"):
-        await all_done(first, last)
+        await wait_for_all(first, last)
 
 
 async def test_the_work_ends_with_the_one_who_waits_for_it() -> None:
     work = asyncio.create_task(asyncio.Event().wait())
-    waiting = asyncio.create_task(all_done(work))
+    waiting = asyncio.create_task(wait_for_all(work))
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.wait([waiting, work])

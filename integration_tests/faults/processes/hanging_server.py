@@ -55,7 +55,7 @@ def main() -> int:
         heartbeats,
         listeners,
         work=lambda place, parent: asyncio.run(work(heartbeats)),
-        forget=lambda pid: None,
+        on_exit=lambda pid: None,
         clock=time.monotonic,
         failures=TaskFailures().of(0),
     )

@@ -36,7 +36,7 @@ async def run_parallel(calls: Sequence[Callable[[], Awaitable[T]]], limit: int) 
     return [results[number] for number in range(len(calls))]
 
 
-async def all_done(*tasks: asyncio.Task[Any]) -> None:
+async def wait_for_all(*tasks: asyncio.Task[Any]) -> None:
     """Wait until all tasks are done, or cancel them with the caller; raise the error of the first that has one."""
     try:
         await asyncio.wait(tasks)

@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.model_options import CallLimits
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.grpc_port import health_service
 from opensearch_ml_stream.plugin.grpc_port.health_service import Health
-from opensearch_ml_stream.plugin.grpc_port.server import ReplacedServers
+from opensearch_ml_stream.plugin.grpc_port.server import RestartingServer
 from opensearch_ml_stream.plugin.limits import in_flight_caps, replica_leases
 from opensearch_ml_stream.plugin.limits.budgets import shared_spending
 from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
@@ -113,7 +113,7 @@ TASKS: list[Any] = [
         marks=pytest.mark.breaks("budgets"),
     ),
     pytest.param(
-        "port certificate", (ReloadingCertificate, "look", 1), watching_certificate,
+        "port certificate", (ReloadingCertificate, "reload", 1), watching_certificate,
         marks=pytest.mark.breaks("port certificate"),
     ),
     pytest.param(
@@ -186,7 +186,7 @@ class FakeServers:
 async def test_a_grpc_server_that_cannot_be_replaced_now_is_replaced_later(broken: BrokenTask) -> None:
     servers = FakeServers()
     broken.breaks(servers, "start", at=2)
-    async with ReplacedServers(lambda: servers.start(), broken.background):
+    async with RestartingServer(lambda: servers.start(), broken.background):
         servers.started[0].ended = True
         await broken.recovers("gRPC server")
         assert [server.ended for server in servers.started] == [True, False]
@@ -196,7 +196,7 @@ async def test_a_grpc_server_that_cannot_be_replaced_now_is_replaced_later(broke
 async def test_the_calls_of_an_ended_grpc_server_are_waited_for_though_that_has_failed(broken: BrokenTask) -> None:
     servers = FakeServers()
     broken.breaks(FakeServer, "stop")
-    async with ReplacedServers(servers.start, broken.background):
+    async with RestartingServer(servers.start, broken.background):
         servers.started[0].ended = True
         await broken.recovers("ended gRPC server")
 

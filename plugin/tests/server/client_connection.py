@@ -9,7 +9,7 @@ from uvicorn.server import ServerState
 
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
-from opensearch_ml_stream.plugin.server.http1.protocol import Service, StreamingProtocol
+from opensearch_ml_stream.plugin.server.http1.protocol import SharedState, StreamingProtocol
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, ChunkWriter
 from tests.upstream.fake_transport import FakeTransport
@@ -104,10 +104,10 @@ class Connection:
         self.bodies = bodies or BodyMemory(10_000_000, 10_000_000)
         self.warnings: list[str] = []
         self.clock = _Clock()
-        service = Service(
+        shared = SharedState(
             app, self.state, limits or ConnectionLimits(), self.bodies, self.warnings.append, log or RequestLog()
         )
-        self.protocol = StreamingProtocol(service, cast(asyncio.AbstractEventLoop, self.clock))
+        self.protocol = StreamingProtocol(shared, cast(asyncio.AbstractEventLoop, self.clock))
         self.transport = FakeTransport(self.protocol)
         self.protocol.connection_made(self.transport)
 
@@ -119,7 +119,7 @@ class Connection:
         """Time passes, and the worker looks at the connection each second."""
         for _ in range(round(seconds)):
             self.clock.passes(1)
-            self.protocol.look(self.clock.now)
+            self.protocol.check_deadlines(self.clock.now)
         await settle()
 
     def sent(self) -> bytes:

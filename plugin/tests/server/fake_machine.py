@@ -24,7 +24,7 @@ class FakeMachine:
         self.bind_refusals: list[OSError] = []
         self.tries: list[float] = []  # when starts were asked for
         self.is_closed = False
-        self.left: set[int] = set()  # places at which nobody listens
+        self.suspended: set[int] = set()  # places at which nobody listens
         self._beats: dict[int, int] = {}
         self._ready: set[int] = set()
         self._ended: list[tuple[int, int]] = []
@@ -66,7 +66,7 @@ class FakeMachine:
 
     # Heartbeats.
 
-    def forget(self, place: int) -> None:
+    def reset(self, place: int) -> None:
         self._place = place
         self._beats[place] = 0
         self._ready.discard(place)
@@ -82,13 +82,13 @@ class FakeMachine:
     def close(self) -> None:
         self.is_closed = True
 
-    def leave(self, place: int) -> None:
-        self.left.add(place)
+    def suspend(self, place: int) -> None:
+        self.suspended.add(place)
 
-    def take(self, place: int) -> None:
-        if place in self.left and self.bind_refusals:
+    def resume(self, place: int) -> None:
+        if place in self.suspended and self.bind_refusals:
             raise self.bind_refusals.pop()
-        self.left.discard(place)
+        self.suspended.discard(place)
 
     # Events.
 

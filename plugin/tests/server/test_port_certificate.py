@@ -162,7 +162,7 @@ def test_a_change_comes_into_force_when_two_looks_see_the_same(files: Files, cap
     caplog.set_level(logging.INFO)
     certificate = reloading(files)
     files.write(NEXT)
-    assert [certificate.look(), certificate.look(), certificate.look()] == [False, True, False]
+    assert [certificate.reload(), certificate.reload(), certificate.reload()] == [False, True, False]
     assert presented(certificate.current) == der(NEXT)
     assert len(caplog.messages) == 1
     assert caplog.messages[0].startswith("the port has a new certificate: CN=ml.example, valid until ")
@@ -173,9 +173,9 @@ def test_files_that_are_written_one_after_another_are_not_complained_of(
 ) -> None:
     certificate = reloading(files)
     files.write(NEXT, key=OWN)
-    assert not certificate.look()
+    assert not certificate.reload()
     files.write(NEXT)
-    assert [certificate.look(), certificate.look()] == [False, True]
+    assert [certificate.reload(), certificate.reload()] == [False, True]
     assert caplog.messages == []
 
 
@@ -188,12 +188,12 @@ def test_a_broken_new_file_is_logged_once_and_the_old_certificate_stays(
         (files.folder / "key.pem").unlink()
     else:
         files.write(OWN, key=NEXT)
-    assert not any(certificate.look() for _ in range(4))
+    assert not any(certificate.reload() for _ in range(4))
     assert presented(certificate.current) == der(OWN)
     assert len(caplog.messages) == 1
     assert f"{files.folder / 'key.pem'}: " in caplog.messages[0]
     files.write(NEXT)
-    assert [certificate.look(), certificate.look()] == [False, True]
+    assert [certificate.reload(), certificate.reload()] == [False, True]
     assert presented(certificate.current) == der(NEXT)
 
 
@@ -216,10 +216,10 @@ def test_a_new_certificate_that_a_full_disk_kept_out_is_in_force_once_there_is_s
     with monkeypatch.context() as full:
         full.setattr(sys, "platform", "one without files in memory")
         full.setattr(tempfile, "tempdir", str(files.folder / "missing"))
-        assert not any(certificate.look() for _ in range(4))
+        assert not any(certificate.reload() for _ in range(4))
     assert len(caplog.messages) == 1
     assert "its key cannot be written to a temporary file (No such file or directory)" in caplog.messages[0]
-    assert certificate.look()
+    assert certificate.reload()
     assert presented(certificate.current) == der(NEXT)
 
 
@@ -227,9 +227,9 @@ def test_files_that_are_as_they_were_are_no_new_certificate(files: Files, caplog
     certificate = reloading(files)
     for _ in range(2):
         files.write(OWN, key=NEXT)
-        assert not any(certificate.look() for _ in range(3))
+        assert not any(certificate.reload() for _ in range(3))
         files.write(OWN)
-        assert not any(certificate.look() for _ in range(3))
+        assert not any(certificate.reload() for _ in range(3))
     assert [text.split(",")[0] for text in caplog.messages] == ["the port's new certificate is not used"] * 2
 
 
@@ -239,7 +239,7 @@ def test_only_one_worker_logs(files: Files, caplog: pytest.LogCaptureFixture) ->
     assert at_start is not None
     certificate = ReloadingCertificate(files.settings, at_start, logs=False)
     files.write(NEXT)
-    assert [certificate.look(), certificate.look()] == [False, True]
+    assert [certificate.reload(), certificate.reload()] == [False, True]
     files.write(NEXT, key=OWN)
-    assert not any(certificate.look() for _ in range(3))
+    assert not any(certificate.reload() for _ in range(3))
     assert caplog.messages == []

@@ -16,7 +16,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.server import serve as serve_module
 from opensearch_ml_stream.plugin.server import worker as worker_module
-from opensearch_ml_stream.plugin.server.processes import WorkerPlace
+from opensearch_ml_stream.plugin.server.processes import WorkerContext
 from opensearch_ml_stream.plugin.server.serve import serve
 from opensearch_ml_stream.plugin.settings import Settings
 from tests.server.fake_machine import FakeMachine
@@ -83,7 +83,7 @@ class FakeProcesses(FakeMachine):
         super().wait(seconds)
 
 
-Works = list[tuple[Settings, Any, list[bool]]]  # settings, WorkerPlace with fake sockets, closed sockets
+Works = list[tuple[Settings, Any, list[bool]]]  # settings, WorkerContext with fake sockets, closed sockets
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +100,7 @@ def works(monkeypatch: pytest.MonkeyPatch, sockets: list[FakeSocket]) -> Works:
     """What the workers were given, and which sockets were closed when they began."""
     begun: Works = []
 
-    def run_worker(settings: Settings, place: WorkerPlace) -> None:
+    def run_worker(settings: Settings, place: WorkerContext) -> None:
         begun.append((settings, place, [one.closed for one in sockets]))
         assert place.folder.is_dir()
 

@@ -31,7 +31,7 @@ def run(
     works: list[tuple[int, int]] | None = None,
     sides: tuple[str, ...] = (),
     failures: TaskFailures | None = None,
-    forget: Callable[[int], None] | None = None,
+    on_exit: Callable[[int], None] | None = None,
 ) -> int:
     """The exit code; all events have happened."""
     supervisor = Supervisor(
@@ -40,7 +40,7 @@ def run(
         cast(Heartbeats, machine),
         cast(Listeners, machine),
         work=lambda *arguments: works.append(arguments) if works is not None else None,
-        forget=forget or machine.forgotten.append,
+        on_exit=on_exit or machine.forgotten.append,
         clock=lambda: machine.now,
         failures=(failures or TaskFailures()).of(0),
         sides=sides,
@@ -123,7 +123,7 @@ def test_a_worker_that_cannot_be_started_is_due_again_with_growing_pauses_while_
 
     def look() -> None:
         problems.append(failures.problems())
-        left.append(set(machine.left))
+        left.append(set(machine.suspended))
 
     machine.events = [
         *machine.passes(5), runs_out, machine.dies(1000), *machine.passes(6), look, *machine.passes(8), look,
@@ -157,7 +157,7 @@ def test_a_place_whose_port_cannot_be_bound_again_now_gets_its_worker_later(
     with caplog.at_level(logging.ERROR):
         assert run(machine, workers=2) == 0
     assert "a worker cannot be started (Too many open files); it is tried again in 2 s" in caplog.messages
-    assert (len(machine.started), machine.left) == (3, set())
+    assert (len(machine.started), machine.suspended) == (3, set())
 
 
 def test_a_worker_that_never_comes_to_serve_is_replaced_ever_later(machine: FakeMachine) -> None:
@@ -196,7 +196,7 @@ def test_the_supervisor_goes_on_when_something_fails_in_it(
     machine.events = [*machine.passes(5), machine.dies(1000) if fails == "forget" else wait_fails]
     machine.events += [machine.dies(1001), *machine.passes(6), machine.asked_to_stop, *machine.passes(0.5)]
     with caplog.at_level(logging.ERROR):
-        assert run(machine, workers=2, failures=failures, forget=forget) == 0
+        assert run(machine, workers=2, failures=failures, on_exit=forget) == 0
     [record] = [record for record in caplog.records if record.message == "the supervisor failed; it goes on"]
     assert record.exc_info is not None
     assert len(machine.started) == (4 if fails == "forget" else 3)

@@ -25,7 +25,7 @@ from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.server import file_descriptors, processes, worker
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
-from opensearch_ml_stream.plugin.server.processes import Heartbeats, WorkerPlace
+from opensearch_ml_stream.plugin.server.processes import Heartbeats, WorkerContext
 from opensearch_ml_stream.plugin.server.worker import GC_THRESHOLDS, Server
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.task_failures import TaskFailures
@@ -118,7 +118,7 @@ async def serving(
 
     monkeypatch.setattr(asyncio.get_running_loop(), "create_server", create_server)
     listener = FakeListener()
-    place = WorkerPlace(runtime, PARENT, heartbeats, failures or TaskFailures(), 0, cast(socket.socket, listener))
+    place = WorkerContext(runtime, PARENT, heartbeats, failures or TaskFailures(), 0, cast(socket.socket, listener))
     readers: dict[int, Callable[[], None]] = {}
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(loop, "add_reader", readers.__setitem__)
@@ -165,7 +165,7 @@ async def test_a_worker_beats_each_second_while_its_loop_turns(monkeypatch: pyte
     await asyncio.sleep(0.05)
     assert (heartbeats.count(0), heartbeats.count(1)) == (0, beats)
     heartbeats.set_ready(1)
-    heartbeats.forget(1)
+    heartbeats.reset(1)
     assert (heartbeats.count(1), heartbeats.is_ready(1)) == (0, False)
 
 
@@ -175,7 +175,7 @@ async def test_connections_are_looked_at_each_second_and_a_lack_of_descriptors_i
     monkeypatch.setattr(worker, "SWEEP_SECONDS", 0.01)
     monkeypatch.setattr(file_descriptors, "are_exhausted", lambda: True)
     looks: list[float] = []
-    monkeypatch.setattr(StreamingProtocol, "look", lambda self, now: looks.append(now))
+    monkeypatch.setattr(StreamingProtocol, "check_deadlines", lambda self, now: looks.append(now))
     with caplog.at_level(logging.WARNING):
         async with serving(monkeypatch, tmp_path, Heartbeats(1)) as (server, _):
             server.connect()

@@ -94,7 +94,7 @@ async def serving_grpc(
         calls.stop()
         await servers.stop(seconds)
 
-    async with ReplacedServers(start, port.background) as servers, health.looking(port.background):
+    async with RestartingServer(start, port.background) as servers, health.looking(port.background):
         yield stop
 
 
@@ -154,7 +154,7 @@ def server_credentials(current: Callable[[], PortCertificate], *, requires_clien
     return grpc.dynamic_ssl_server_credentials(configuration(), fetch, requires_clients)
 
 
-class ReplacedServers:
+class RestartingServer:
     """The server that listens, made by `start`, and those before it whose calls go on; held with `async with`.
 
     One request whose path is not UTF-8 ends grpcio's asyncio server (1.85: `_server_main_loop` decodes the path outside
@@ -169,7 +169,7 @@ class ReplacedServers:
         self._is_stopping = False
         self._stack = AsyncExitStack()
 
-    async def __aenter__(self) -> "ReplacedServers":
+    async def __aenter__(self) -> "RestartingServer":
         await self._listen()
         await self._stack.enter_async_context(self._background.running("gRPC server", self._watch))
         return self

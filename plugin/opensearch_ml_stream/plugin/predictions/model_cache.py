@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.connector_protocol import ModelAdditions, find_protocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.rate_limits import user_limiters
-from opensearch_ml_stream.plugin.parallel import all_done
+from opensearch_ml_stream.plugin.parallel import wait_for_all
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.registry.model_access import NOT_READ, ModelAccess
@@ -129,7 +129,7 @@ class ModelCache:
             asyncio.create_task(self._store.changed(index, document.id, document.seq_no, document.primary_term))
             for index, document in entry.documents
         ]
-        await all_done(*looks)
+        await wait_for_all(*looks)
         return any(look.result() for look in looks)
 
     async def _read(self, model_id: str) -> _Entry:
@@ -144,7 +144,7 @@ class ModelCache:
         key = asyncio.create_task(cipher.read_ahead())
         entry = _Entry((document.source,))
         try:
-            await all_done(group, connector, controller, settings, key, deploy)
+            await wait_for_all(group, connector, controller, settings, key, deploy)
             found, connector_document = connector.result()
             documents = [(Index.MODEL, document), *group.result()[0], *controller.result()]
             if connector_document is not None:

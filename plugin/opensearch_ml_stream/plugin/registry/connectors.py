@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.parallel import all_done
+from opensearch_ml_stream.plugin.parallel import wait_for_all
 from opensearch_ml_stream.plugin.registry.asked import asked_access
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
@@ -63,7 +63,7 @@ class Connectors:
             return with_warnings({"connector_id": DRY_RUN_ID}, left_to_be_given(body, document))
         prepared = asyncio.create_task(self.store.prepare(Index.CONFIG, Index.CONNECTOR))
         encrypted = asyncio.create_task(self.cipher.of(caller.tenant_id).encrypt_all(document["credential"]))
-        await all_done(prepared, encrypted)
+        await wait_for_all(prepared, encrypted)
         document["credential"] = encrypted.result()
         now = self.clock()
         document |= {**access, "created_time": now, "last_updated_time": now}

@@ -13,7 +13,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import NotFound
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.parallel import all_done
+from opensearch_ml_stream.plugin.parallel import wait_for_all
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, MAX_FOUND, Json, rewrite
 from opensearch_ml_stream.plugin.store import Document, Index, Store
@@ -84,7 +84,7 @@ class DeploymentStateStore:
             return await node_id(self.store, self.clock)
         preparing = asyncio.create_task(self.store.prepare(Index.DEPLOYMENT, Index.TASK))
         node = asyncio.create_task(node_id(self.store, self.clock))
-        await all_done(preparing, node)
+        await wait_for_all(preparing, node)
         return node.result()
 
     async def deploy(self, model_id: str, node: str) -> None:

@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLS
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, ModelProtocol, find_protocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.parallel import all_done
+from opensearch_ml_stream.plugin.parallel import wait_for_all
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
@@ -62,7 +62,7 @@ class ModelDeployment:
             document = await existing_model(self.store, model_id)
             check = asyncio.create_task(self._check_callable(document.source))
             node = asyncio.create_task(self.states.prepare())
-            await all_done(check, node)
+            await wait_for_all(check, node)
             await self._load(model_id, document.source, is_asked=True)
             return await self._store_deployed(model_id, document.source, node.result(), started)
 
@@ -118,7 +118,7 @@ class ModelDeployment:
             fields["tenant_id"] = tenant_id
         state = asyncio.create_task(self.states.deploy(model_id, node))
         task = asyncio.create_task(record_task(self.store, self.clock, started, fields))
-        await all_done(state, task)
+        await wait_for_all(state, task)
         await self._load(model_id, source, is_asked=False)  # another caller may have undeployed it meanwhile
         return task.result()
 
@@ -151,7 +151,7 @@ class ModelDeployment:
     async def _check_callable(self, source: Json) -> None:
         cipher = self.cipher.of(source.get("tenant_id"))
         found = asyncio.create_task(connector_of(self.store, source))
-        await all_done(found, asyncio.create_task(cipher.read_ahead()))
+        await wait_for_all(found, asyncio.create_task(cipher.read_ahead()))
         connector, _ = found.result()
         for cipher_text in connector.credential.values():
             await cipher.decrypt(cipher_text)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Forbidden
-from opensearch_ml_stream.plugin.parallel import all_done
+from opensearch_ml_stream.plugin.parallel import wait_for_all
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.security.permissions import (
     OPENSEARCH_ROLES,
@@ -76,7 +76,7 @@ class ClusterRoles:
     async def _read(self) -> RolePermissions:
         asked = asyncio.create_task(self._plugin.roles()), asyncio.create_task(self._plugin.action_groups())
         try:
-            await all_done(*asked)
+            await wait_for_all(*asked)
         except Forbidden as error:
             if not self._is_refused:
                 log.warning(

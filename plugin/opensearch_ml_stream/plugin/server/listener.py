@@ -56,7 +56,7 @@ class Listeners:
             self._sockets = [self._bind() for _ in range(workers)]
         for listener in self._sockets:
             listener.listen(BACKLOG)
-        self._left: set[int] = set()
+        self._suspended: set[int] = set()
 
     def __enter__(self) -> "Listeners":
         return self
@@ -69,25 +69,25 @@ class Listeners:
         for listener in self._sockets:
             listener.close()
 
-    def only(self, place: int) -> socket.socket:
+    def own_socket(self, place: int) -> socket.socket:
         """Return the socket of a worker, in its own process, and close the others'."""
         for other in (*self._sockets[:place], *self._sockets[place + 1 :]):
             other.close()
         return self._sockets[place]
 
-    def leave(self, place: int) -> None:
+    def suspend(self, place: int) -> None:
         """Take no connections at a place that has no worker for a while: the other workers get them."""
-        self._left.add(place)
+        self._suspended.add(place)
         self._sockets[place].close()
 
-    def take(self, place: int) -> None:
+    def resume(self, place: int) -> None:
         """Bind a socket for the next worker at a place, if it was left; OSError if that cannot be now.
 
         The worker listens itself, when it serves: nobody waits for one that may end before.
         """
-        if place in self._left:
+        if place in self._suspended:
             self._sockets[place] = self._bind()
-            self._left.discard(place)
+            self._suspended.discard(place)
 
     def _bind(self) -> socket.socket:
         return bind(self._host, self.port, shared=True)

@@ -95,7 +95,7 @@ class ReloadingCertificate:
             self._in_force = at_start
             self.current = self._create(at_start)
 
-    def look(self) -> bool:
+    def reload(self) -> bool:
         """Look at the files, and return whether there is a new certificate; for a thread, as it reads files.
 
         A change counts when two looks in a row see the same, so that files which are written one after another are
@@ -128,7 +128,7 @@ class ReloadingCertificate:
         show(self.current)
 
         async def look() -> float:
-            if await asyncio.to_thread(self.look):
+            if await asyncio.to_thread(self.reload):
                 show(self.current)
             return LOOK_SECONDS
 

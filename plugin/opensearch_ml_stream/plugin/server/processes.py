@@ -136,7 +136,7 @@ class Heartbeats:
     def __init__(self, places: int) -> None:
         self._cells = memoryview(mmap.mmap(-1, 8 * _CELLS * places)).cast("Q")
 
-    def forget(self, place: int) -> None:
+    def reset(self, place: int) -> None:
         """Begin anew for another worker at this place."""
         self._cells[place * _CELLS] = self._cells[place * _CELLS + 1] = 0
 
@@ -159,7 +159,7 @@ class Heartbeats:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessPlace:
+class ProcessContext:
     """What a process is given; `parent` is a descriptor that is at its end when the server has ended.
 
     The folder and the two that count are shared by all, each has its own number.
@@ -173,7 +173,7 @@ class ProcessPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerPlace(ProcessPlace):
+class WorkerContext(ProcessContext):
     """What a worker is given."""
 
     listener: socket.socket

@@ -21,7 +21,7 @@ from opensearch_ml_stream.plugin.server.port_certificate import (
     read_certificate_files,
     warn_of_dates,
 )
-from opensearch_ml_stream.plugin.server.processes import Heartbeats, Processes, ProcessPlace, WorkerPlace
+from opensearch_ml_stream.plugin.server.processes import Heartbeats, ProcessContext, Processes, WorkerContext
 from opensearch_ml_stream.plugin.server.side_process import run_side_process
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
 from opensearch_ml_stream.plugin.settings import Settings
@@ -71,14 +71,22 @@ def serve(settings: Settings) -> int:
             if place >= bound.workers:
                 listeners.close()
                 side = sides[place - bound.workers]
-                run_side_process(side, bound, paths_of(extensions), ProcessPlace(*given))
+                run_side_process(side, bound, paths_of(extensions), ProcessContext(*given))
                 return
-            own = WorkerPlace(*given, listeners.only(place), certificate_files, grpc_address, login_key)
+            own = WorkerContext(*given, listeners.own_socket(place), certificate_files, grpc_address, login_key)
             worker.run_worker(bound, own)
 
         titles = [side.title for side in sides]
         supervisor = Supervisor(
-            bound, machine, heartbeats, listeners, work, worker.forget_worker, monotonic, failures.of(places), titles
+            bound,
+            machine,
+            heartbeats,
+            listeners,
+            work,
+            worker.remove_worker_gauges,
+            monotonic,
+            failures.of(places),
+            titles,
         )
         return supervisor.run()
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.extension import ServerProcess, load
-from opensearch_ml_stream.plugin.server.processes import ProcessPlace
+from opensearch_ml_stream.plugin.server.processes import ProcessContext
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 
@@ -25,18 +25,18 @@ class Running(Protocol):
         ...
 
 
-def run_side_process(process: ServerProcess, settings: Settings, paths: Paths, place: ProcessPlace) -> None:
+def run_side_process(process: ServerProcess, settings: Settings, paths: Paths, context: ProcessContext) -> None:
     """Run until a signal, or until the server has ended."""
-    background = BackgroundTasks(place.failures, place.number)
+    background = BackgroundTasks(context.failures, context.number)
     tasks = (background,) if process.has_tasks else ()
-    running = load(process.run)(settings, place.folder, paths, *tasks)
-    asyncio.run(_run(running, settings.shutdown_grace_seconds, background, place))
+    running = load(process.run)(settings, context.folder, paths, *tasks)
+    asyncio.run(_run(running, settings.shutdown_grace_seconds, background, context))
 
 
 async def _run(
-    opening: AbstractAsyncContextManager[Running], grace: float, background: BackgroundTasks, place: ProcessPlace
+    opening: AbstractAsyncContextManager[Running], grace: float, background: BackgroundTasks, context: ProcessContext
 ) -> None:
-    loop, parent = asyncio.get_running_loop(), place.parent
+    loop, parent = asyncio.get_running_loop(), context.parent
     loop.set_exception_handler(background.loop_failed)
     signals, orphaned = asyncio.Event(), asyncio.Event()
 
@@ -46,7 +46,7 @@ async def _run(
         signals.set()
 
     loop.add_reader(parent, be_orphaned)
-    async with background.running("heartbeat", partial(place.heartbeats.beat, place.number)), opening as running:
+    async with background.running("heartbeat", partial(context.heartbeats.beat, context.number)), opening as running:
 
         def stop() -> None:
             if signals.is_set():
@@ -54,7 +54,7 @@ async def _run(
             signals.set()
 
         loop.add_signal_handler(signal.SIGTERM, stop)
-        place.heartbeats.set_ready(place.number)
+        context.heartbeats.set_ready(context.number)
         await signals.wait()
         if orphaned.is_set():  # else the supervisor has waited for the workers, so that no call is in flight
             await running.drain(grace)

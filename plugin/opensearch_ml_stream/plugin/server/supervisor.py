@@ -42,7 +42,7 @@ class Worker:
     beats: int = 0
     silent: float = 0.0
     age: float = 0.0
-    asked: bool = False  # where it hangs
+    dump_requested: bool = False  # where it hangs
     slow_start: bool = False
     serves: bool = False
     told_to_stop: bool = False
@@ -56,7 +56,7 @@ class Worker:
 class Supervisor:
     """The parent process of the workers.
 
-    `work(place, parent)` is what the worker at that place does, `forget(pid)` what is to be done when it has ended.
+    `work(place, parent)` is what the worker at that place does, `on_exit(pid)` what is to be done when it has ended.
     The processes beside the workers, of these titles, are at the places behind them. They are told to stop when all
     workers have ended, so that their calls may end.
     """
@@ -68,7 +68,7 @@ class Supervisor:
         heartbeats: Heartbeats,
         listeners: Listeners,
         work: Callable[[int, int], None],
-        forget: Callable[[int], None],
+        on_exit: Callable[[int], None],
         clock: Callable[[], float],
         failures: ProcessFailures,
         sides: Sequence[str] = (),
@@ -78,17 +78,17 @@ class Supervisor:
         self._heartbeats = heartbeats
         self._listeners = listeners
         self._work = work
-        self._forget = forget
+        self._on_exit = on_exit
         self._clock = clock
         self._failures = failures
         self._sides = sides
         self._workers: dict[int, Worker] = {}
-        self._due: dict[int, float] = {}  # places without a worker, and the seconds until they get one
+        self._restarts: dict[int, float] = {}  # places without a worker, and the seconds until they get one
         self._pauses: dict[int, float] = {}  # by place, before the next try where one has not come to serve
         self._unstarted: set[int] = set()  # places that have had no process, or none that served, since one failed
-        self._fails = False  # the last turn
+        self._is_failing = False  # the last turn
         self._stops = 0
-        self._left = 0.0  # seconds until the rest is killed, in a stop
+        self._stop_seconds_left = 0.0  # seconds until the rest is killed, in a stop
         self._was_ready = False
         self._exit_code = 0
 
@@ -102,7 +102,7 @@ class Supervisor:
             log.error("no worker can be started; the server stops")
             self._give_up()
         last = self._clock()
-        while self._workers or (self._due and not self._stops):
+        while self._workers or (self._restarts and not self._stops):
             try:
                 self._machine.wait(TURN_SECONDS)
                 now = self._clock()
@@ -111,47 +111,47 @@ class Supervisor:
                 self._take_turn(passed)
             except Exception as error:  # whatever it is, the workers' streams must not end by it
                 log.exception("the supervisor failed; it goes on")
-                self._failures.failed(TASK, error, again=self._fails)
-                self._fails = True
+                self._failures.failed(TASK, error, again=self._is_failing)
+                self._is_failing = True
                 self._machine.pause(TURN_SECONDS)
             else:
-                if self._fails:
+                if self._is_failing:
                     self._failures.recovered(TASK)
-                self._fails = False
+                self._is_failing = False
         log.info("stopped")
         return self._exit_code
 
     def _take_turn(self, passed: float) -> None:
         for pid, code in self._machine.ended():
-            self._bury(pid, code)
+            self._handle_exit(pid, code)
         if self._machine.stops > self._stops:
             self._stop()
         elif self._stops:
             self._stop_sides()
             self._kill_late(passed)
         else:
-            self._look(passed)
+            self._check_workers(passed)
             self._start_due(passed)
 
     def _start(self, place: int) -> None:
         """Start the process at a place; one that cannot be started now is due again later."""
-        self._heartbeats.forget(place)
+        self._heartbeats.reset(place)
         side = "" if place < self._settings.workers else self._sides[place - self._settings.workers]
         try:
             if not side:
-                self._listeners.take(place)
+                self._listeners.resume(place)
             pid = self._machine.start(lambda parent: self._work(place, parent))
         except OSError as error:
-            self._due[place] = self._pause(place)
+            self._restarts[place] = self._pause(place)
             log.error(
                 "a %s cannot be started (%s); it is tried again in %g s",
                 side or "worker",
                 error.strerror,
-                self._due[place],
+                self._restarts[place],
             )
             self._count_failed_start(place, error)
             return
-        self._due.pop(place, None)
+        self._restarts.pop(place, None)
         self._workers[pid] = Worker(place, pid, side)
 
     def _count_failed_start(self, place: int, error: OSError | str) -> None:
@@ -166,15 +166,15 @@ class Supervisor:
         """
         others_serve = any(each.serves and not each.side for each in self._workers.values())
         if place < self._settings.workers and others_serve:
-            self._listeners.leave(place)
+            self._listeners.suspend(place)
         pause = self._pauses.get(place, MIN_WORKER_LIFE_SECONDS)
         self._pauses[place] = min(2 * pause, MAX_START_PAUSE_SECONDS)
         return pause
 
     def _start_due(self, passed: float) -> None:
-        for place, seconds in list(self._due.items()):
-            self._due[place] = seconds - passed
-            if self._due[place] <= 0:
+        for place, seconds in list(self._restarts.items()):
+            self._restarts[place] = seconds - passed
+            if self._restarts[place] <= 0:
                 self._start(place)
 
     def _none_can_serve(self) -> bool:
@@ -185,31 +185,31 @@ class Supervisor:
         self._exit_code = 1
         self._stop()
 
-    def _bury(self, pid: int, code: int) -> None:
+    def _handle_exit(self, pid: int, code: int) -> None:
         worker = self._workers.pop(pid, None)
         if worker is None:  # not one of ours
             return
         has_served = worker.serves or self._heartbeats.is_ready(worker.place)
         self._was_ready = self._was_ready or (has_served and not worker.side)
         if not self._stops and has_served:
-            log.error("%s %s; it is replaced", worker.title, _ending(code, by_us=worker.asked))
-            self._due[worker.place] = MIN_WORKER_LIFE_SECONDS - worker.age
+            log.error("%s %s; it is replaced", worker.title, _ending(code, by_us=worker.dump_requested))
+            self._restarts[worker.place] = MIN_WORKER_LIFE_SECONDS - worker.age
         elif not self._stops:
-            self._due[worker.place] = self._pause(worker.place) - worker.age
+            self._restarts[worker.place] = self._pause(worker.place) - worker.age
             self._count_failed_start(worker.place, f"a {worker.side or 'worker'} ended before it served")
             is_last = self._none_can_serve()
             then = "the server stops" if is_last else "it is replaced"
-            log.error("%s %s before it served; %s", worker.title, _ending(code, by_us=worker.asked), then)
+            log.error("%s %s before it served; %s", worker.title, _ending(code, by_us=worker.dump_requested), then)
             if is_last:
                 self._give_up()
-        self._forget(pid)
+        self._on_exit(pid)
 
-    def _look(self, passed: float) -> None:
+    def _check_workers(self, passed: float) -> None:
         for worker in self._workers.values():
             worker.age += passed
             beats = self._heartbeats.count(worker.place)
             if beats != worker.beats:
-                worker.beats, worker.silent, worker.asked = beats, 0.0, False
+                worker.beats, worker.silent, worker.dump_requested = beats, 0.0, False
             else:
                 worker.silent += passed
             is_ready = self._heartbeats.is_ready(worker.place)
@@ -224,11 +224,11 @@ class Supervisor:
             if not is_ready and worker.age >= BLOCKED_SECONDS and not worker.slow_start:
                 worker.slow_start = True
                 log.warning("%s does not serve after %g s; does its store respond?", worker.title, BLOCKED_SECONDS)
-            self._judge(worker, BLOCKED_SECONDS if is_ready else START_SECONDS)
+            self._kill_if_hanging(worker, BLOCKED_SECONDS if is_ready else START_SECONDS)
 
-    def _judge(self, worker: Worker, allowed: float) -> None:
-        if worker.silent >= allowed and not worker.asked:
-            worker.asked = True
+    def _kill_if_hanging(self, worker: Worker, allowed: float) -> None:
+        if worker.silent >= allowed and not worker.dump_requested:
+            worker.dump_requested = True
             log.error("%s has done nothing for %g s; it is killed. It hangs here:", worker.title, allowed)
             self._machine.kill(worker.pid, DUMP_SIGNAL)
         elif worker.silent >= allowed + DUMP_SECONDS:
@@ -240,7 +240,7 @@ class Supervisor:
         self._listeners.close()
         grace = self._settings.shutdown_grace_seconds if self._stops == 1 else 0
         log.info("stopping; responses in flight may end within %g s", grace)
-        self._left = self._settings.shutdown_grace_seconds + STOP_SECONDS if self._stops == 1 else SECOND_STOP_SECONDS
+        self._stop_seconds_left = grace + STOP_SECONDS if self._stops == 1 else SECOND_STOP_SECONDS
         for worker in self._workers.values():
             if not worker.side or self._stops > 1:
                 self._tell_to_stop(worker)
@@ -253,7 +253,7 @@ class Supervisor:
                 return
         for worker in self._workers.values():
             if not worker.told_to_stop:
-                self._left = max(self._left, SIDE_STOP_SECONDS)
+                self._stop_seconds_left = max(self._stop_seconds_left, SIDE_STOP_SECONDS)
                 self._tell_to_stop(worker)
 
     def _tell_to_stop(self, worker: Worker) -> None:
@@ -261,8 +261,8 @@ class Supervisor:
         self._machine.kill(worker.pid, signal.SIGTERM)
 
     def _kill_late(self, passed: float) -> None:
-        self._left -= passed
-        if self._left > 0:
+        self._stop_seconds_left -= passed
+        if self._stop_seconds_left > 0:
             return
         for worker in self._workers.values():
             log.error("%s did not stop in time; it is killed", worker.title)

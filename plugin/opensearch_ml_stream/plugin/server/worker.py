@@ -26,11 +26,11 @@ from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR
 from opensearch_ml_stream.plugin.server import file_descriptors
 from opensearch_ml_stream.plugin.server.http1.limits import LATE_REQUEST_SECONDS, ConnectionLimits
-from opensearch_ml_stream.plugin.server.http1.protocol import Service, StreamingProtocol
+from opensearch_ml_stream.plugin.server.http1.protocol import SharedState, StreamingProtocol
 from opensearch_ml_stream.plugin.server.http1.tls_handshake import TLSHandshake
 from opensearch_ml_stream.plugin.server.listener import BACKLOG
 from opensearch_ml_stream.plugin.server.port_certificate import PortCertificate, ReloadingCertificate
-from opensearch_ml_stream.plugin.server.processes import WorkerPlace
+from opensearch_ml_stream.plugin.server.processes import WorkerContext
 from opensearch_ml_stream.plugin.settings import Settings
 
 log = logging.getLogger("opensearch_ml_stream")
@@ -49,44 +49,44 @@ GC_THRESHOLDS = (20_000, 20, 50)
 LARGE_BLOCK_BYTES = 4 * 1024 * 1024
 
 
-def run_worker(settings: Settings, place: WorkerPlace) -> None:
+def run_worker(settings: Settings, context: WorkerContext) -> None:
     """Serve until a signal, or until the parent process has ended."""
-    uvloop.run(_serve(settings, place))
+    uvloop.run(_serve(settings, context))
 
 
-def forget_worker(pid: int) -> None:
+def remove_worker_gauges(pid: int) -> None:
     """Remove the gauges of a worker that has ended from the metrics of all."""
     if MULTIPROC_DIR in os.environ:
         mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
-async def _serve(settings: Settings, place: WorkerPlace) -> None:
-    background = BackgroundTasks(place.failures, place.number)
+async def _serve(settings: Settings, context: WorkerContext) -> None:
+    background = BackgroundTasks(context.failures, context.number)
     asyncio.get_running_loop().set_exception_handler(background.loop_failed)
     async with (
-        background.running("heartbeat", partial(place.heartbeats.beat, place.number)),
-        open_sidecar(settings, place.folder, place.login_key, background=background) as sidecar,
-        _port_certificate(settings, place, sidecar) as certificate,
+        background.running("heartbeat", partial(context.heartbeats.beat, context.number)),
+        open_sidecar(settings, context.folder, context.login_key, background=background) as sidecar,
+        _port_certificate(settings, context, sidecar) as certificate,
     ):
         _freeze_start_objects()
         keep_freed_memory()
         limits = connection_limits(settings)
-        ready = partial(place.heartbeats.set_ready, place.number)
+        ready = partial(context.heartbeats.set_ready, context.number)
         server = Server(sidecar, settings.shutdown_grace_seconds, limits, ready, certificate)
-        async with _grpc_port(settings, place, sidecar, server.log, certificate) as server.stop_grpc:
-            with server.stopping_with(place.parent):
-                await server.serve([place.listener])
+        async with _grpc_port(settings, context, sidecar, server.log, certificate) as server.stop_grpc:
+            with server.stopping_with(context.parent):
+                await server.serve([context.listener])
 
 
 @asynccontextmanager
 async def _port_certificate(
-    settings: Settings, place: WorkerPlace, sidecar: Sidecar
+    settings: Settings, context: WorkerContext, sidecar: Sidecar
 ) -> AsyncIterator[ReloadingCertificate | None]:
     """Keep the port's certificate up to date while the block runs; None without TLS."""
-    if place.certificate_files is None:
+    if context.certificate_files is None:
         yield None
         return
-    certificate = ReloadingCertificate(settings, place.certificate_files, logs=place.number == 0)
+    certificate = ReloadingCertificate(settings, context.certificate_files, logs=context.number == 0)
 
     def show(current: PortCertificate) -> None:
         sidecar.metrics.certificate_expires(current.pair.expires.timestamp())
@@ -97,17 +97,21 @@ async def _port_certificate(
 
 @asynccontextmanager
 async def _grpc_port(
-    settings: Settings, place: WorkerPlace, sidecar: Sidecar, log: RequestLog, certificate: ReloadingCertificate | None
+    settings: Settings,
+    context: WorkerContext,
+    sidecar: Sidecar,
+    request_log: RequestLog,
+    certificate: ReloadingCertificate | None,
 ) -> AsyncIterator[StopPort]:
     """Serve gRPC while the block runs, where it has a port; its code is loaded by name, as it may not be installed."""
-    if place.grpc_address is None:
+    if context.grpc_address is None:
         yield _stop_nothing
         return
     grpc_server = import_module("opensearch_ml_stream.plugin.grpc_port.server")
     services = [make() for make in sidecar.services]
-    port = grpc_server.Port(sidecar.gate, sidecar.in_flight, sidecar.ping, log, services, sidecar.background)
+    port = grpc_server.Port(sidecar.gate, sidecar.in_flight, sidecar.ping, request_log, services, sidecar.background)
     current = None if certificate is None else (lambda: certificate.current)
-    async with grpc_server.serving_grpc(settings, place.grpc_address, port, current) as stop:
+    async with grpc_server.serving_grpc(settings, context.grpc_address, port, current) as stop:
         yield stop
 
 
@@ -170,7 +174,9 @@ class Server(uvicorn.Server):
         self._certificate = certificate
         self.log = RequestLog(lambda: sidecar.live.current.access_log)
         self.stop_grpc: StopPort = _stop_nothing
-        self._service = Service(sidecar.app, self.server_state, limits, sidecar.in_flight.bodies, log.warning, self.log)
+        self._shared = SharedState(
+            sidecar.app, self.server_state, limits, sidecar.in_flight.bodies, log.warning, self.log
+        )
         self._background = sidecar.background
         self._sweeper: asyncio.Task[None] | None = None
         self._drain: asyncio.Task[None] | None = None
@@ -238,16 +244,16 @@ class Server(uvicorn.Server):
     def _new_connection(self, **_: object) -> asyncio.Protocol:
         loop = asyncio.get_running_loop()
         if self._certificate is None:
-            return StreamingProtocol(self._service, loop)
-        return TLSHandshake(self._service, loop, self._certificate.current.context)
+            return StreamingProtocol(self._shared, loop)
+        return TLSHandshake(self._shared, loop, self._certificate.current.context)
 
     async def _sweep(self) -> float:
         """Let each connection see to what is overdue: one timer for all."""
         now = asyncio.get_running_loop().time()
         connections: set[Any] = self.server_state.connections
         for connection in tuple(connections):
-            connection.look(now)
-        self._service.heads.look(now)
+            connection.check_deadlines(now)
+        self._shared.heads.expire(now)
         if file_descriptors.are_exhausted():
             log.warning(
                 "no file descriptor is left of %d (ulimit -n); new connections are closed", file_descriptors.limit()

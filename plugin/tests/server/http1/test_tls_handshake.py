@@ -8,7 +8,7 @@ import pytest
 from uvicorn.server import ServerState
 
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
-from opensearch_ml_stream.plugin.server.http1.protocol import Service
+from opensearch_ml_stream.plugin.server.http1.protocol import SharedState
 from opensearch_ml_stream.plugin.server.http1.tls_handshake import TLSHandshake
 from opensearch_ml_stream.plugin.server.port_certificate import PortCertificate, create_certificate
 from opensearch_ml_stream.plugin.settings import Settings
@@ -28,11 +28,11 @@ class Port:
         self.warnings: list[str] = []
         self.state = ServerState()
         limits = ConnectionLimits(max_connections=most, head_seconds=10)
-        self._service = Service(Bodies(), self.state, limits, BodyMemory(1000, 1000), self.warnings.append)
+        self._shared = SharedState(Bodies(), self.state, limits, BodyMemory(1000, 1000), self.warnings.append)
         self._certificate = certificate
 
     def connect(self) -> tuple[TLSHandshake, FakeTransport]:
-        handshake = TLSHandshake(self._service, asyncio.get_running_loop(), self._certificate.context)
+        handshake = TLSHandshake(self._shared, asyncio.get_running_loop(), self._certificate.context)
         transport = FakeTransport(handshake)
         handshake.connection_made(cast(asyncio.Transport, transport))
         return handshake, transport
@@ -51,9 +51,9 @@ async def test_a_silent_client_has_the_time_of_a_requests_head(certificate: Port
     port = Port(certificate)
     handshake, transport = port.connect()
     now = asyncio.get_running_loop().time()
-    handshake.look(now + 9)
+    handshake.check_deadlines(now + 9)
     assert not transport.is_closing()
-    handshake.look(now + 11)
+    handshake.check_deadlines(now + 11)
     await settle()
     assert transport.is_closing()
     assert port.state.connections == set()

@@ -46,7 +46,7 @@ class FlowControl:
                 self._writable = None
 
 
-class UnreadOutput:
+class WriteStall:
     """The size of a connection's write buffer, looked at once a second while the client is slow."""
 
     __slots__ = ("_since", "_size")
@@ -59,7 +59,7 @@ class UnreadOutput:
         self._size: int | None = None
         self._since = 0.0
 
-    def look(
+    def check(
         self, transport: asyncio.Transport, tcp: asyncio.Transport | None, now: float, unread_seconds: float
     ) -> None:
         """Break off a connection whose client has taken nothing for so long; `tcp` is the transport beneath TLS."""

@@ -1,7 +1,7 @@
 """The server's HTTP protocol: one connection of a client, with limits upon what it may take.
 
 uvicorn runs it through its option `http`. What a client sends is counted while it arrives, so that at most one read
-(256 KiB) is held beyond a limit. Times are looked at once a second (`look`), so that none costs a timer.
+(256 KiB) is held beyond a limit. Times are looked at once a second (`check_deadlines`), so that none costs a timer.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from uvicorn.server import ServerState
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
-from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl, UnreadOutput
-from opensearch_ml_stream.plugin.server.http1.known_heads import KnownHeads, RequestHead, parts_of_whole_request
+from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl, WriteStall
+from opensearch_ml_stream.plugin.server.http1.head_cache import HeadCache, RequestHead, parts_of_whole_request
 from opensearch_ml_stream.plugin.server.http1.limits import LATE_REQUEST_SECONDS, MAX_PIPELINED, NEVER, ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, body_timeout, head_timeout, refusal
 from opensearch_ml_stream.plugin.server.http1.request_cycle import RequestCycle
@@ -24,7 +24,7 @@ from opensearch_ml_stream.plugin.server.http1.request_parser import RequestParse
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 
 _PROBE_SECONDS = 0.1  # for a response that is just coming; and then for the client's reset
-_MAX_LOOKS = 5  # an HTTP/1.0 client that closed its side is taken for gone after so many seconds of silence
+_MAX_CHECKS = 5  # an HTTP/1.0 client that closed its side is taken for gone after so many seconds of silence
 
 
 class DefaultLines:
@@ -38,7 +38,7 @@ class DefaultLines:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class SharedState:
     """The application and its limits; `state` holds the connections and the tasks, `warn` logs what clients cause."""
 
     app: ASGIApp
@@ -47,7 +47,7 @@ class Service:
     bodies: BodyMemory
     warn: Callable[[str], None]
     log: RequestLog = field(default_factory=RequestLog)
-    heads: KnownHeads = field(default_factory=KnownHeads)
+    heads: HeadCache = field(default_factory=HeadCache)
     default_lines: DefaultLines = field(default_factory=DefaultLines)
 
     def admit(self, connection: asyncio.Protocol, transport: asyncio.Transport) -> bool:
@@ -84,24 +84,41 @@ class StreamingProtocol(asyncio.Protocol):
     """One connection: requests one after another, each a RequestCycle, and their responses in the same order."""
 
     __slots__ = (
-        "_active", "_client", "_deadline", "_deaf", "_half_closed", "_has_served", "_is_stopping", "_lingering",
-        "_loop", "_parser", "_queue", "_reading", "_refusal", "_server", "_service", "_unread", "flow",
-        "secure_channel", "transport", "whole_by",
+        "_active",
+        "_client",
+        "_deadline",
+        "_half_closed",
+        "_has_served",
+        "_ignores_input",
+        "_is_stopping",
+        "_lingering",
+        "_loop",
+        "_parser",
+        "_queue",
+        "_reading",
+        "_refusal",
+        "_server",
+        "_shared",
+        "_write_stall",
+        "flow",
+        "request_deadline",
+        "secure_channel",
+        "transport",
     )  # fmt: skip
 
-    def __init__(self, service: Service, loop: asyncio.AbstractEventLoop) -> None:
-        self._service = service
+    def __init__(self, shared: SharedState, loop: asyncio.AbstractEventLoop) -> None:
+        self._shared = shared
         self._loop = loop
-        self._parser = RequestParser(self, service.heads)
+        self._parser = RequestParser(self, shared.heads)
         self._active: RequestCycle | None = None  # its response is the one being made
         self._reading: RequestCycle | None = None  # its request is the one being received
         self._queue: tuple[RequestCycle, ...] = ()  # these wait for the active one; a deque takes 760 bytes
         self._refusal: MLStreamError | None = None  # due when all of these have ended
-        self._deaf = self._lingering = False  # deaf to all that may still come
+        self._ignores_input = self._lingering = False  # deaf to all that may still come
         self._has_served = self._is_stopping = False
         self._half_closed: _HalfClosedClient | None = None
-        self._deadline = self.whole_by = NEVER
-        self._unread = UnreadOutput()
+        self._deadline = self.request_deadline = NEVER
+        self._write_stall = WriteStall()
         self.secure_channel: SecureChannel | None = None  # of a connection over TLS
 
     # The transport calls.
@@ -112,29 +129,29 @@ class StreamingProtocol(asyncio.Protocol):
         self.flow = FlowControl(transport)
         self._client = transport.get_extra_info("peername")
         self._server = transport.get_extra_info("sockname")
-        self._deadline = self._loop.time() + self._service.limits.head_seconds
-        self._deaf = not self._service.admit(self, transport)
+        self._deadline = self._loop.time() + self._shared.limits.head_seconds
+        self._ignores_input = not self._shared.admit(self, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the responses of a client that is gone."""
-        self._service.forget(self)
+        self._shared.forget(self)
         for cycle in (self._active, self._reading, *self._queue):
             if cycle is not None:
                 cycle.disconnect()
         self._queue = ()
-        self._deaf = True
+        self._ignores_input = True
         self.flow.resume_writing()
         self._parser.close()
 
     def data_received(self, data: bytes) -> None:
         """Take a whole request whose head is known; parse all else."""
-        if self._deaf:
+        if self._ignores_input:
             return
         parts = parts_of_whole_request(data) if self._parser.is_between else None
         try:
             if parts is None:
                 self._parser.feed(data)
-            elif (head := self._service.heads.find(parts[0])) is None:
+            elif (head := self._shared.heads.find(parts[0])) is None:
                 self._parser.feed(data, parts[0])
             else:
                 self._take_whole_request(head, parts[1], data[parts[2] :])
@@ -145,7 +162,7 @@ class StreamingProtocol(asyncio.Protocol):
         """Return whether a client that sends no more may still receive: if all its requests are whole; not over TLS."""
         if self._lingering or self._active is None or self._reading is not None or self.secure_channel is not None:
             return False
-        self._deaf = True
+        self._ignores_input = True
         self._half_closed = _HalfClosedClient(self.transport, self._loop, lambda: self._active)
         self._last().keep_alive = False
         self._active.half_close()
@@ -164,18 +181,18 @@ class StreamingProtocol(asyncio.Protocol):
     def begin_request(self) -> None:
         """Give the head its time."""
         now = self._loop.time()
-        self.whole_by = now + self._service.limits.request_seconds
-        self._deadline = now + self._service.limits.head_seconds
+        self.request_deadline = now + self._shared.limits.request_seconds
+        self._deadline = now + self._shared.limits.head_seconds
 
     def take_head(self, head: RequestHead) -> None:
         """Start the application, or let the request wait for the response before it."""
-        if not self._deaf:
+        if not self._ignores_input:
             self.wait_for_body()
             self._take(head, head.scope.copy())
 
     def take_body(self, body: bytes) -> None:
         """Keep a piece of the body for the application."""
-        if self._reading is not None and not self._deaf:
+        if self._reading is not None and not self._ignores_input:
             self.wait_for_body()
             self._reading.add_body(body)
 
@@ -184,7 +201,7 @@ class StreamingProtocol(asyncio.Protocol):
         if self._reading is None:
             return
         self._deadline = NEVER
-        self._deaf = self._deaf or not self._reading.keep_alive
+        self._ignores_input = self._ignores_input or not self._reading.keep_alive
         self._reading.end_body(trailers)
         self._reading = None
 
@@ -192,11 +209,11 @@ class StreamingProtocol(asyncio.Protocol):
 
     def response_headers(self) -> Headers:
         """Return the headers of every response: `Date`."""
-        return self._service.state.default_headers
+        return self._shared.state.default_headers
 
     def default_lines(self) -> bytes:
         """Return the same as lines of a head."""
-        known, headers = self._service.default_lines, self._service.state.default_headers
+        known, headers = self._shared.default_lines, self._shared.state.default_headers
         if known.headers is not headers:  # uvicorn makes new ones each second
             known.headers, known.lines = headers, b"".join([b"%b: %b\r\n" % pair for pair in headers])
         return known.lines
@@ -204,7 +221,7 @@ class StreamingProtocol(asyncio.Protocol):
     def response_ended(self) -> None:
         """Close the connection, start the next request, or wait for one."""
         cycle, self._active = self._active, None
-        self._service.state.total_requests += 1
+        self._shared.state.total_requests += 1
         if self.transport.is_closing() or cycle is None:
             return
         if len(self._queue) < 2:
@@ -228,9 +245,9 @@ class StreamingProtocol(asyncio.Protocol):
         The first request of a client that has just connected may be on its way, or the rest of a head.
         """
         if self._active is not None:
-            self._deaf = self._deaf or self._reading is None
+            self._ignores_input = self._ignores_input or self._reading is None
             self._last().keep_alive = False
-        elif self._deaf or (self._has_served and not self._parser.in_head):
+        elif self._ignores_input or (self._has_served and not self._parser.in_head):
             self.transport.close()
         else:
             if not self._is_stopping:
@@ -239,18 +256,18 @@ class StreamingProtocol(asyncio.Protocol):
             return True
         return False
 
-    def look(self, now: float) -> None:
+    def check_deadlines(self, now: float) -> None:
         """See to what is overdue, by the loop's clock; called once a second."""
         closing = self.transport.is_closing()
         if closing or self.flow.write_paused:
             tcp = None if self.secure_channel is None else self.secure_channel.tcp
-            self._unread.look(self.transport, tcp, now, self._service.limits.unread_seconds)
+            self._write_stall.check(self.transport, tcp, now, self._shared.limits.unread_seconds)
         else:
-            self._unread.forget()
+            self._write_stall.forget()
         if now >= self._deadline and not closing:
             self._expire(now)
         elif self._half_closed is not None and not closing:
-            self._half_closed.look()
+            self._half_closed.check()
 
     def _take_whole_request(self, head: RequestHead, length: bytes, body: bytes) -> None:
         """Start the application on a request that has come whole."""
@@ -261,11 +278,11 @@ class StreamingProtocol(asyncio.Protocol):
     def _take(self, head: RequestHead, scope: dict[str, Any]) -> RequestCycle | None:
         """Begin a request; None if it gets no response."""
         if len(self._queue) == MAX_PIPELINED:  # the rest gets no response, as one who pipelines has to expect
-            self._deaf = True
+            self._ignores_input = True
             self._last().keep_alive = False
             return None
         scope["server"], scope["client"] = self._server, self._client
-        cycle = self._reading = RequestCycle(self, head, scope, self._service.bodies)
+        cycle = self._reading = RequestCycle(self, head, scope, self._shared.bodies)
         if self.secure_channel is not None:
             self.secure_channel.mark(scope)
         if self._is_stopping:
@@ -284,8 +301,8 @@ class StreamingProtocol(asyncio.Protocol):
         self._active = cycle
         if self._half_closed is not None:
             cycle.half_close()
-        tasks = self._service.state.tasks
-        task = self._loop.create_task(cycle.run(self._service.app, self._service.log))
+        tasks = self._shared.state.tasks
+        task = self._loop.create_task(cycle.run(self._shared.app, self._shared.log))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
@@ -296,10 +313,10 @@ class StreamingProtocol(asyncio.Protocol):
 
     def wait_for_body(self) -> None:
         """Give the next part of the body its time, within that of the whole request."""
-        self._deadline = min(self._loop.time() + self._service.limits.body_read_seconds, self.whole_by)
+        self._deadline = min(self._loop.time() + self._shared.limits.body_read_seconds, self.request_deadline)
 
     def _wait_for_request(self) -> None:
-        limits = self._service.limits
+        limits = self._shared.limits
         seconds = limits.head_seconds if self._parser.in_head else limits.keep_alive_seconds
         self._deadline = self._loop.time() + seconds
 
@@ -307,7 +324,7 @@ class StreamingProtocol(asyncio.Protocol):
 
     def _refuse(self, error: MLStreamError) -> None:
         """Refuse the request that is being received, after the responses to those before it."""
-        self._deaf = True
+        self._ignores_input = True
         refused, self._reading = self._reading, None
         if refused is None or refused is not self._active:
             if refused is not None:
@@ -341,15 +358,15 @@ class StreamingProtocol(asyncio.Protocol):
 
         While bytes come in, a closed socket would reset what the client has yet to read (RFC 9112, section 9.6).
         """
-        self._deaf = self._lingering = True
+        self._ignores_input = self._lingering = True
         self._reading = None
-        self._deadline = self._loop.time() + self._service.limits.linger_seconds
+        self._deadline = self._loop.time() + self._shared.limits.linger_seconds
         self.flow.resume_reading()
         if self.secure_channel is None:
             self.transport.write_eof()
 
     def _expire(self, now: float) -> None:
-        limits = self._service.limits
+        limits = self._shared.limits
         before = self._active is not None and self._active is not self._reading
         if before or (self.flow.read_paused and not self._lingering):
             self._deadline = now + limits.head_seconds  # not the client lets wait
@@ -373,7 +390,7 @@ class _HalfClosedClient:
     `active` returns the request whose response is being made.
     """
 
-    __slots__ = ("_active", "_looks", "_loop", "_transport")
+    __slots__ = ("_active", "_checks", "_loop", "_transport")
 
     def __init__(
         self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, active: Callable[[], RequestCycle | None]
@@ -381,10 +398,10 @@ class _HalfClosedClient:
         self._transport = transport
         self._loop = loop
         self._active = active
-        self._looks = 1
+        self._checks = 1
         loop.call_later(_PROBE_SECONDS, self._probe)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Break off a connection that was reset. An HTTP/1.0 client, which takes no probe, has its time."""
         if self._transport.is_closing():  # since the probe: uvloop's closed socket has no options
             return
@@ -392,15 +409,15 @@ class _HalfClosedClient:
         if peer is not None and peer.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self._transport.abort()
         elif self._awaits_start("1.0"):
-            self._looks += 1
-            if self._looks > _MAX_LOOKS:
+            self._checks += 1
+            if self._checks > _MAX_CHECKS:
                 self._transport.abort()
 
     def _probe(self) -> None:
         """Send what a client that closed its side may ignore, and one that is not there any more resets."""
         if self._awaits_start("1.1"):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            self._loop.call_later(_PROBE_SECONDS, self.look)
+            self._loop.call_later(_PROBE_SECONDS, self.check)
 
     def _awaits_start(self, http_version: str) -> bool:
         """Return whether a client of that version waits for a response to begin."""

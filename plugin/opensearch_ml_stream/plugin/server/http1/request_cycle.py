@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Scope
 from opensearch_ml_stream.connectors.errors import Internal
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
-from opensearch_ml_stream.plugin.server.http1.known_heads import RequestHead
+from opensearch_ml_stream.plugin.server.http1.head_cache import RequestHead
 from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES, NEVER
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, status_line
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
@@ -40,12 +40,12 @@ _HEADER_LINE = re.compile(rb'[^\x00-\x20\x7f()<>@,;:\\"\[\]={}/?]*: [^\x00-\x08\
 _INTERNAL = Internal("Internal error; the server's log says more", type="exception")
 
 
-class CycleConnection(Protocol):
+class ClientConnection(Protocol):
     """The connection, as a RequestCycle sees it."""
 
     transport: asyncio.Transport
     flow: FlowControl
-    whole_by: float  # the time by which the request that is being received must be whole
+    request_deadline: float  # the time by which the request that is being received must be whole
 
     def wait_for_body(self) -> None:
         """Give the next part of the request's body its time."""
@@ -80,7 +80,7 @@ class RequestCycle:
         "notes", "scope", "started", "status",
     )  # fmt: skip
 
-    def __init__(self, connection: CycleConnection, head: RequestHead, scope: Scope, bodies: BodyMemory) -> None:
+    def __init__(self, connection: ClientConnection, head: RequestHead, scope: Scope, bodies: BodyMemory) -> None:
         self.scope = scope
         self.keep_alive = head.keep_alive
         self.more_body = True
@@ -207,7 +207,7 @@ class RequestCycle:
                 self._connection.transport.write(b"%b%b\r\n" % (_STATUS_LINES[message["status"]], lines))
         elif kind == LONG_REQUEST:
             if self.more_body:
-                self._connection.whole_by = NEVER
+                self._connection.request_deadline = NEVER
                 self._connection.wait_for_body()
         elif kind == HTTP_TRAILERS and self.started and not self.ended and self._ends_with_trailers:
             lines = b"".join([_header_line(name, value) for name, value in message["headers"]])

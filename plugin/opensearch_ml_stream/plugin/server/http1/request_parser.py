@@ -6,7 +6,7 @@ from urllib.parse import unquote
 import httptools
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.plugin.server.http1.known_heads import KnownHeads, RequestHead
+from opensearch_ml_stream.plugin.server.http1.head_cache import HeadCache, RequestHead
 from opensearch_ml_stream.plugin.server.http1.limits import MAX_HEAD_BYTES, MAX_HEADERS
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, head_too_large, not_http
 from opensearch_ml_stream.rest_handlers.http.direct_exchange import HEAD_MEMO
@@ -48,7 +48,7 @@ class RequestParser:
         "is_between",
     )  # fmt: skip
 
-    def __init__(self, receiver: Receiver, heads: KnownHeads) -> None:
+    def __init__(self, receiver: Receiver, heads: HeadCache) -> None:
         self._receiver = receiver
         self._heads = heads
         self._head: RequestHead | None = None  # while a request is parsed that is whole, as it seems

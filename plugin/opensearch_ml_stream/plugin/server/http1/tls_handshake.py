@@ -11,7 +11,7 @@ from cryptography import x509
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES
-from opensearch_ml_stream.plugin.server.http1.protocol import SecureChannel, Service, StreamingProtocol
+from opensearch_ml_stream.plugin.server.http1.protocol import SecureChannel, SharedState, StreamingProtocol
 from opensearch_ml_stream.plugin.server.http1.refusals import refusal
 
 _VERSIONS = {"TLSv1.2": 0x0303, "TLSv1.3": 0x0304}
@@ -26,10 +26,10 @@ class TLSHandshake(asyncio.Protocol):
     returned; asyncio's own loop delivers it before, to a protocol that cannot read it.
     """
 
-    __slots__ = ("_context", "_deadline", "_first", "_loop", "_service", "_tcp")
+    __slots__ = ("_context", "_deadline", "_first", "_loop", "_shared", "_tcp")
 
-    def __init__(self, service: Service, loop: asyncio.AbstractEventLoop, context: ssl.SSLContext) -> None:
-        self._service = service
+    def __init__(self, shared: SharedState, loop: asyncio.AbstractEventLoop, context: ssl.SSLContext) -> None:
+        self._shared = shared
         self._loop = loop
         self._context = context
         self._first = b""
@@ -39,12 +39,12 @@ class TLSHandshake(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first bytes, unless there are too many connections."""
         self._tcp = transport
-        self._deadline = self._loop.time() + self._service.limits.head_seconds
-        self._service.admit(self, transport)
+        self._deadline = self._loop.time() + self._shared.limits.head_seconds
+        self._shared.admit(self, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget a client that is gone."""
-        self._service.forget(self)
+        self._shared.forget(self)
 
     def data_received(self, data: bytes) -> None:
         """Start the handshake, or turn away a client that does not speak TLS."""
@@ -53,19 +53,19 @@ class TLSHandshake(asyncio.Protocol):
             return
         if data[0] == _HANDSHAKE_RECORD:
             self._tcp.pause_reading()
-            tasks = self._service.state.tasks
+            tasks = self._shared.state.tasks
             task = self._loop.create_task(self._shake_hands())
             tasks.add(task)
             task.add_done_callback(tasks.discard)
             return
-        self._service.warn("a client does not speak TLS, and this port speaks HTTPS only; its connection is closed")
+        self._shared.warn("a client does not speak TLS, and this port speaks HTTPS only; its connection is closed")
         if data[:1].isupper():  # a method of HTTP
-            self._tcp.write(refusal(_PLAIN, self._service.state.default_headers))
+            self._tcp.write(refusal(_PLAIN, self._shared.state.default_headers))
         self._tcp.close()
 
     # The worker calls.
 
-    def look(self, now: float) -> None:
+    def check_deadlines(self, now: float) -> None:
         """Close a connection on which nothing came; called once a second."""
         if now >= self._deadline and not self._first:
             self._tcp.abort()
@@ -77,7 +77,7 @@ class TLSHandshake(asyncio.Protocol):
     async def _shake_hands(self) -> None:
         if self._tcp.is_closing():
             return
-        limits = self._service.limits
+        limits = self._shared.limits
         self._loop.call_soon(self._feed_first)
         try:
             transport = await self._loop.start_tls(
@@ -93,9 +93,9 @@ class TLSHandshake(asyncio.Protocol):
         except (OSError, ValueError) as error:  # the client is gone, or its certificate's subject cannot be read
             self._tcp.abort()
             if isinstance(error, ssl.SSLError):
-                self._service.warn(f"a client's TLS handshake failed: {error.reason}")
+                self._shared.warn(f"a client's TLS handshake failed: {error.reason}")
         finally:
-            self._service.forget(self)
+            self._shared.forget(self)
 
     def _feed_first(self) -> None:
         """Hand the first bytes to the protocol that start_tls has put in the place of this one."""
@@ -111,10 +111,10 @@ class TLSHandshake(asyncio.Protocol):
     def _hand_over(self, transport: asyncio.Transport) -> None:
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)  # as much as without TLS, not eight times that
         extension = tls_extension(transport.get_extra_info("ssl_object"))
-        protocol = StreamingProtocol(self._service, self._loop)
+        protocol = StreamingProtocol(self._shared, self._loop)
         protocol.secure_channel = SecureChannel(extension, self._tcp)
         transport.set_protocol(protocol)
-        self._service.forget(self)  # else it would count twice
+        self._shared.forget(self)  # else it would count twice
         protocol.connection_made(transport)
 
 

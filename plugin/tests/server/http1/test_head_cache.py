@@ -7,10 +7,10 @@ import httptools
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.plugin.server.http1.known_heads import (
+from opensearch_ml_stream.plugin.server.http1.head_cache import (
     MAX_HEAD_SIZE,
     MAX_HEADS,
-    KnownHeads,
+    HeadCache,
     RequestHead,
     parts_of_whole_request,
 )
@@ -100,7 +100,7 @@ async def test_requests_that_change_the_connection_are_parsed_each_time(line: by
     app = Scopes()
     connection = Connection(app)
     await connection.receive(b"POST / HTTP/1.1\r\nHost: h\r\n%bContent-Length: 1\r\n\r\nx" % line)
-    assert connection.protocol._service.heads._young == {}
+    assert connection.protocol._shared.heads._young == {}
     await connection.end()
 
 
@@ -153,11 +153,11 @@ def head() -> RequestHead:
 
 
 def test_heads_that_nobody_sends_are_forgotten_and_their_number_is_bounded() -> None:
-    heads, often = KnownHeads(), head()
+    heads, often = HeadCache(), head()
     heads.remember(b"often", often)
     heads.remember(b"once", head())
     for second in range(0, 40):
-        heads.look(1000.0 + second)
+        heads.expire(1000.0 + second)
         assert heads.find(b"often") is often
     assert heads.find(b"once") is None
     for number in range(10 * MAX_HEADS):

@@ -56,7 +56,7 @@ def parts_of_whole_request(data: bytes) -> tuple[bytes, bytes, int] | None:
     return data[:start] + data[stop:end], length, end + 4
 
 
-class KnownHeads:
+class HeadCache:
     """Heads of the last seconds, of all connections of a worker. One that nobody sends any more is forgotten."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class KnownHeads:
             self._age()
         self._young[key] = head
 
-    def look(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """Forget what was not sent lately; called once a second, with the loop's time."""
         if now - self._aged >= GENERATION_SECONDS:
             self._aged = now
