@@ -344,7 +344,7 @@ async def test_what_nothing_has_goes_on_to_another_server(folder: Path, declare:
 
 async def test_two_that_bring_another_server_are_refused(folder: Path, declare: Declare) -> None:
     two = [declare(name, contributing(other_server=Behind())) for name in ("one", "two")]
-    with pytest.raises(InvalidRequest, match="Two extensions bring another server"):
+    with pytest.raises(InvalidRequest, match="Two extensions forward requests"):
         async with client_of(folder, *two):
             pass
 

@@ -139,7 +139,7 @@ def test_two_packages_with_an_extension_of_one_name_are_refused(install: Install
     install()
     install(package="other_greeting")
     load_installed_settings(environment=HOME)
-    with pytest.raises(InvalidRequest, match="Two packages that are installed have an extension greeting"):
+    with pytest.raises(InvalidRequest, match="Two installed packages have an extension greeting"):
         load_installed_settings(environment={**HOME, SWITCH: "true"})
 
 
@@ -148,7 +148,7 @@ def test_two_packages_with_an_extension_of_one_name_are_refused(install: Install
     [
         ("", "cannot be loaded from acme_greeting:EXTENSION"),
         ("import nothing_of_the_kind", "acme_greeting:EXTENSION (ModuleNotFoundError: No module named"),
-        ("1 / 0", "(ZeroDivisionError: division by zero): install a version of its package that fits, or take "),
+        ("1 / 0", "(ZeroDivisionError: division by zero): install another version of its package, or remove "),
         ("EXTENSION = 1", "acme_greeting:EXTENSION does not declare an extension greeting"),
         (DECLARATION.replace('"greeting"', '"parting"'), "does not declare an extension greeting"),
     ],

@@ -1,1 +1,1 @@
-"""Everything that does I/O: settings, store, calls of providers, server, command line; and the wiring of it all."""
+"""The core of the server, with everything that does I/O: settings, store, calls of providers, HTTP, command line."""

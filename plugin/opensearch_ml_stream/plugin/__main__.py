@@ -1,7 +1,7 @@
 """The program `opensearch-ml-stream`, and `python -m opensearch_ml_stream.plugin`.
 
-All users of a machine can read the command line of a process for as long as it runs. So a password in `--store` is
-taken off it first, before the command line itself is loaded, which takes most of a second.
+All users of a machine can read the command line of a running process. So a password in `--store` is removed from it
+first, before the commands are loaded, which takes most of a second.
 """
 
 import os
@@ -18,10 +18,10 @@ _NEXT_URL = re.compile(r",(?=https?://)")  # as in store/cluster_url.py
 
 
 def main() -> None:
-    """Run the command line, in a process whose own shows no password of the store.
+    """Run a command, in a process whose command line shows no password of the store.
 
-    Where it shows one, this program is started again with the password in the environment, which only this user can
-    read. Signals and the parent see no difference: it is the same process.
+    If it shows one, the process executes this program again, with the password in the environment, which only this user
+    can read. It stays the same process for signals and for its parent.
     """
     command, password = without_password(sys.orig_argv)
     if password and os.name == "posix":
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def without_password(command: Sequence[str]) -> tuple[list[str], str | None]:
-    """Return a command line without the password in the URL of its `--store`, and the password, None without one."""
+    """Return a command line without the password in the URL of its `--store`, and the password; None if it has none."""
     bare = list(command)
     password = None
     for index, argument in enumerate(command):
@@ -46,9 +46,9 @@ def without_password(command: Sequence[str]) -> tuple[list[str], str | None]:
 
 
 def _split_passwords(store: str) -> tuple[str, str | None]:
-    """Return the URLs of a store, one for each host, without their password; as they are if it is not the same in all.
+    """Return the URLs of a store, one for each host, without their password, and the password.
 
-    Those are refused, and the process ends.
+    URLs with different passwords are returned unchanged: the command refuses them and ends.
     """
     split = [_split_password(url) for url in _NEXT_URL.split(store)]
     passwords = {password for _, password in split}

@@ -46,10 +46,10 @@ log = logging.getLogger("opensearch_ml_stream")
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """The ASGI application, its responses in flight, its settings as they are now, its metrics, its background tasks.
+    """One worker's sidecar: the ASGI application, and what the server needs beside it.
 
-    And what another port shares with it: the gate, whether the store responds, what makes the `services` that
-    extensions give the gRPC port. `drains` wait so many seconds at most for what extensions have in flight beside that.
+    `gate` checks the callers of the gRPC port, too, `ping` raises Unavailable if the store does not respond, `services`
+    make the gRPC services of extensions. `drains` wait for what extensions have in flight, for a number of seconds.
     """
 
     app: ASGIApp
@@ -71,10 +71,10 @@ async def open_sidecar(
     extensions: Sequence[Extension] | None = None,
     background: BackgroundTasks | None = None,
 ) -> AsyncIterator[Sidecar]:
-    """Open one worker's sidecar with those of the extensions that are on.
+    """Open one worker's sidecar with the extensions that are enabled.
 
-    `folder` is shared by all processes of a server, removed with it; `login_key` is in their memory alone. What fails
-    beside requests, here and in them, is what `background` has counted.
+    All processes of a server share the `folder`, which is removed at its end, and the `login_key`, which is in memory
+    only. `background` runs the worker's background tasks and counts the failures of those of all processes.
     """
     declared = declared_extensions(settings) if extensions is None else extensions
     used = enabled(declared, settings)
@@ -98,13 +98,13 @@ async def _open(extension: Extension, core: Core, stack: AsyncExitStack) -> Cont
     try:
         contribution: Contribution = await stack.enter_async_context(load(extension.open)(core))
     except Exception:
-        log.error("the extension %s cannot be opened", extension.name)  # its error, which is logged, need not say it
+        log.error("the extension %s cannot be opened", extension.name)  # the error that follows need not name it
         raise
     return contribution
 
 
 def _service(reference: str, core: Core) -> "GrpcService":
-    """Make a service of the gRPC port; its code is loaded only now, as grpcio may not be installed."""
+    """Make a service of the gRPC port. Its code is loaded here, since grpcio may not be installed."""
     service: GrpcService = load(reference)(core)
     return service
 
@@ -112,7 +112,7 @@ def _service(reference: str, core: Core) -> "GrpcService":
 def _compose(
     core: Core, contributions: Sequence[Contribution], services: Sequence[Callable[[], "GrpcService"]]
 ) -> Sidecar:
-    """Build the application: predictions in front, handlers of extensions around the router of all else."""
+    """Build the application: predictions first, then handlers of extensions, then the router, then more handlers."""
     core.metrics.show_also(BackgroundFailures(core.background.failures.counts))
     for contribution in contributions:
         for collector in contribution.collectors:
@@ -120,7 +120,7 @@ def _compose(
         core.observations.observers.extend(contribution.observers)
     others = [each.other_server for each in contributions if each.other_server is not None]
     if len(others) > 1:
-        raise InvalidRequest("Two extensions bring another server, to which requests go on: switch one of them off")
+        raise InvalidRequest("Two extensions forward requests to another server: disable one of them")
     other = others[0] if others else None
     handlers = sorted((each for one in contributions for each in one.handlers), key=lambda handler: handler.order)
     behind = [handler.wrap for handler in handlers if handler.order >= 0]
@@ -137,7 +137,7 @@ def _compose(
 
 
 def _routes(core: Core, contributions: Sequence[Contribution], other: OtherServer | None) -> list[BaseRoute]:
-    """Return all routes behind those of predictions."""
+    """Return all routes but those of predictions."""
     entry = Entry(core.gate, core.in_flight.bodies, other)
     options = {name: option.kind for name, option in core.registry.models.options.items()}
     routes: list[BaseRoute] = [

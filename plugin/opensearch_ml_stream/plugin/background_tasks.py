@@ -1,7 +1,7 @@
-"""Work that goes on beside requests: none of it ends unseen.
+"""Background tasks: work that runs beside requests and that no request awaits.
 
-Every task that nobody awaits is started here, so that what fails in it is logged at once, counted, shown by
-`/_health/ready`, and tried again (`integration_tests/structure/test_background_tasks.py` finds any other).
+Every such task is started here, so that a failure is logged at once, counted, shown by `/_health/ready`, and the task
+tried again. `integration_tests/structure/test_background_tasks.py` finds tasks that are started elsewhere.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 30.0
 
 Turn = Callable[[], Awaitable[float | None]]
-"""One turn of a task; it returns the seconds until the next turn, or None if there is none."""
+"""One run of a task's work; it returns the seconds until the next one, or None if there is none."""
 
 log = logging.getLogger("opensearch_ml_stream")
 
 
 class BackgroundTasks:
-    """The background tasks of one process; `failures` counts what fails in them, here and in all other processes.
+    """The background tasks of one process; `failures` counts the failures in all processes.
 
-    A task is turns of work. One that raises is taken again after a pause, which doubles up to MAX_PAUSE_SECONDS and
-    begins anew when no turn has failed for SOUND_SECONDS.
+    A task takes turns. A turn that raises is repeated after a pause, which doubles up to MAX_PAUSE_SECONDS and starts
+    over after SOUND_SECONDS without a failure.
     """
 
     def __init__(self, failures: TaskFailures | None = None, place: int = 0) -> None:
@@ -37,7 +37,7 @@ class BackgroundTasks:
 
     @asynccontextmanager
     async def running(self, name: str, turn: Turn, *, after: float = 0.0) -> AsyncIterator[None]:
-        """Take turn after turn while the block runs, the first after so many seconds."""
+        """Take turns while the block runs, the first after `after` seconds."""
         task = self.start(name, turn, after=after)
         try:
             yield
@@ -46,29 +46,29 @@ class BackgroundTasks:
             await asyncio.wait([task])
 
     def start(self, name: str, turn: Turn, *, after: float = 0.0) -> asyncio.Task[None]:
-        """Take turn after turn until one returns None, or the task is cancelled. The names must be few."""
+        """Take turns until one returns None or the task is cancelled. There may be only a few different names."""
         task = asyncio.create_task(self._run(name, turn, after), name=name)
         self._tasks.add(task)  # the loop itself keeps no task alive
         task.add_done_callback(self._tasks.discard)
         return task
 
     def count(self, name: str, error: BaseException | str) -> None:
-        """Count what has failed once, and is logged where it was caught; `error` may be the name of one."""
+        """Count a single failure that the caller has logged; `error` is an exception or a name."""
         self._own.failed(name, error)
         self._own.recovered(name)
 
     def loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log and count what fails in the event loop itself, as in a callback; for `loop.set_exception_handler`.
+        """Log and count an error in the event loop itself, such as in a callback; for `loop.set_exception_handler`.
 
-        The default of that shows tasks and arguments, which quote the exception's message or the bytes of a request. Of
-        an exception its type and lines of code are logged, of anything else what the loop says of it.
+        asyncio's own handler logs tasks and arguments, which may quote a request. This one logs an exception's type and
+        lines of code, or the loop's message where there is no exception.
         """
         error: BaseException | None = context.get("exception")
         if error is None:
             log.error("internal error: %s", context["message"])
             return
         log.error("internal error outside of a request", exc_info=error, extra={KIND: type(error)})
-        if isinstance(error, Exception) and not isinstance(error, OSError):  # which is a connection's
+        if isinstance(error, Exception) and not isinstance(error, OSError):  # an OSError is of a connection
             self.count("event loop", error)
 
     async def _run(self, name: str, turn: Turn, after: float) -> None:
@@ -93,7 +93,7 @@ class BackgroundTasks:
 
 
 class _Health:
-    """Whether one task fails now, and the pause until it is tried again."""
+    """Whether one task is failing, and the pause before it is tried again."""
 
     def __init__(self, name: str, counts: ProcessFailures, loop: asyncio.AbstractEventLoop) -> None:
         self._name = name
@@ -106,7 +106,7 @@ class _Health:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Take a turn after a failure for a good one when it has gone on for SOUND_SECONDS, as it may be a long one."""
+        """Count a turn as good when it has run for SOUND_SECONDS after a failure: it may be a long one."""
         timer = self._loop.call_later(SOUND_SECONDS, self.recovered) if self._is_failing else None
         try:
             yield
@@ -115,7 +115,7 @@ class _Health:
                 timer.cancel()
 
     def failed(self, error: BaseException) -> float:
-        """Tell of a failure; return the seconds until the next turn."""
+        """Log and count a failure; return the seconds until the next turn."""
         now = self._loop.time()
         if not self._is_failing and now - self._failed_at >= SOUND_SECONDS:
             self._pause = FIRST_PAUSE_SECONDS
@@ -129,13 +129,13 @@ class _Health:
         return pause
 
     def recovered(self) -> None:
-        """Tell that a turn has gone well, if one has failed before."""
+        """Log that the task works again, if it has failed before."""
         if self._is_failing:
             log.info("background task %s: goes on", self._name)
         self.ended()
 
     def ended(self) -> None:
-        """Note that nothing fails any more."""
+        """Note that the task is not failing any more."""
         if self._is_failing:
             self._is_failing = False
             self._counts.recovered(self._name)

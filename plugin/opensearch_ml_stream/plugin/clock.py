@@ -1,4 +1,4 @@
-"""The clock of documents: milliseconds since 1970."""
+"""The clock for the times in documents: milliseconds since 1970."""
 
 import time
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""What extensions add to models: above all connector protocols, which call models that have no provider behind a URL.
+"""What extensions add to models, above all connector protocols: they call models that have no provider behind a URL.
 
-An extension contributes one for the models that it runs itself.
+An extension contributes a protocol for the models that it runs itself.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -19,11 +19,11 @@ from opensearch_ml_stream.connectors.stream_spec import Streaming
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse
 
 NextRequest = Callable[[], Awaitable[bytes | None]]
-"""Returns the body of a stream's next request, None if there are no more; it may wait for a client."""
+"""Returns the body of a stream's next request, None if there is none; it may wait for the client."""
 
 
 class ModelAction(Protocol):
-    """An action that requests are made of: compiled from a connector's templates, or a protocol's own."""
+    """An action of a model, which makes requests: a connector's compiled templates, or a protocol's own."""
 
     @property
     def action(self) -> Action:
@@ -31,12 +31,12 @@ class ModelAction(Protocol):
         ...
 
     def render(self, request: Mapping[str, str], stream: Streaming | None = None) -> ProviderRequest:
-        """Return the request for a caller's parameters, that of a stream if it is given; InvalidRequest for others."""
+        """Return the request for a caller's parameters, for a stream if given; InvalidRequest if they are wrong."""
         ...
 
 
 class OwnRequests(Protocol):
-    """How the requests of a model are made and its streams read; it stands in for the templates and the stream spec."""
+    """Makes the requests of a model and reads its streams, instead of a connector's templates and stream spec."""
 
     @property
     def spec(self) -> Streaming:
@@ -45,7 +45,7 @@ class OwnRequests(Protocol):
 
     @property
     def inputs(self) -> ModelInputs:
-        """The parameters that its requests are made of."""
+        """The parameters from which its requests are made."""
         ...
 
     def action(self, action_type: str) -> ModelAction:
@@ -57,30 +57,30 @@ class OwnRequests(Protocol):
         ...
 
     def readable_text(self, body: bytes) -> str:
-        """Return a request's body as guardrails read it: no text in it may pass them unseen."""
+        """Return the text of a request's body for guardrails; it must contain all text of the request."""
         ...
 
 
 class ModelProtocol(Protocol):
-    """How one model is called and loaded; it stands in for the provider."""
+    """Calls and loads one model, instead of a provider."""
 
     @property
     def own_requests(self) -> OwnRequests | None:
-        """How its requests are made; None where the connector says it, as it does of a provider's."""
+        """How its requests are made; None if the connector's templates say it, as for a provider."""
         ...
 
     def open(
         self, request: ProviderRequest, further: NextRequest | None = None
     ) -> AbstractAsyncContextManager[UpstreamResponse]:
-        """Call the model, as `Upstream.open` calls a provider; `further` gives the further requests of a stream."""
+        """Call the model as `Upstream.open` calls a provider; `further` returns further requests of a stream."""
         ...
 
     async def load(self) -> None:
-        """Load the model as it is now, loaded or not, since it is deployed; UpstreamError if it cannot be."""
+        """Load the model, again if it is loaded, since it was deployed; UpstreamError if it cannot be loaded."""
         ...
 
     async def ensure(self) -> None:
-        """Load the model, if it is not; raises what `load` does."""
+        """Load the model if it is not loaded; UpstreamError as `load`."""
         ...
 
     async def unload(self) -> None:
@@ -89,19 +89,19 @@ class ModelProtocol(Protocol):
 
 
 class ConnectorProtocol(Protocol):
-    """Knows its models by their ids and connectors."""
+    """Finds the models that an extension runs."""
 
     def find(self, model_id: str, connector: Connector) -> ModelProtocol | None:
-        """Return how a model is called, None for any other.
+        """Return the protocol of a model of the extension, None for any other model.
 
-        The id has to tell, too: anybody may write any URL into a connector of their own.
+        It must check the id, too: users can write any URL into a connector of their own.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAdditions:
-    """What all extensions together add; `protocols` fill as these are opened, and are looked into for each model.
+    """What all extensions together add to models; `protocols` grows while extensions are opened.
 
     `providers` are those of this package and of extensions.
     """
@@ -114,7 +114,7 @@ class ModelAdditions:
 def find_protocol(
     protocols: Iterable[ConnectorProtocol], model_id: str, connector: Connector | None
 ) -> ModelProtocol | None:
-    """Return how a model is called, None for a remote one; `connector` is None where it is not the model's own."""
+    """Return the protocol of a model, None for a remote one. `connector` is None if the model has none of its own."""
     if connector is None:
         return None
     return next((found for one in protocols if (found := one.find(model_id, connector)) is not None), None)
@@ -123,6 +123,6 @@ def find_protocol(
 def find_own_requests(
     protocols: Iterable[ConnectorProtocol], model_id: str, connector: Connector
 ) -> OwnRequests | None:
-    """Return how a model's requests are made where its connector does not say it, None where it does."""
+    """Return how a model's requests are made, None if its connector's templates say it."""
     protocol = find_protocol(protocols, model_id, connector)
     return None if protocol is None else protocol.own_requests

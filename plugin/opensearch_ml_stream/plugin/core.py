@@ -1,4 +1,4 @@
-"""Open the core of one worker: its store, its settings, what limits and counts predictions, and their use cases."""
+"""Open the core of one worker: its store, settings, limits, statistics and use cases."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
@@ -53,9 +53,9 @@ async def open_core(
     additions: ModelAdditions,
     background: BackgroundTasks,
 ) -> AsyncIterator[Core]:
-    """Open the core; `folder` is shared by all processes of a server, `login_key` is in their memory alone.
+    """Open the core. All processes of a server share the `folder` and the `login_key`, which is in memory only.
 
-    Extensions, whose paths and additions these are, are opened after it.
+    `paths` and `additions` are those of the enabled extensions, which are opened after the core.
     """
     live = LiveSettings(settings)
     is_shared = settings.workers > 1
@@ -114,7 +114,7 @@ async def open_core(
 def additions_of(
     declared: Sequence[Extension], used: Sequence[Extension], protocols: Sequence[ConnectorProtocol]
 ) -> ModelAdditions:
-    """Return what extensions add to models; members of `_sidecar` are valid whether theirs is on or off."""
+    """Return what extensions add to models. Members of `_sidecar` are valid even if their extension is disabled."""
     options = {name: option for extension in declared for name, option in extension.model_options.items()}
     return ModelAdditions(protocols, options, SHIPPED.with_others(providers_of(used)))
 

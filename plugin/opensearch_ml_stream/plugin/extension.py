@@ -1,16 +1,17 @@
 """The contract of extensions: what one declares, what it is opened with, and what it contributes.
 
-A capability beside the core is one package with an entry point in the group `opensearch_ml_stream.extensions`, which
-names an `Extension`:
+An extension is a package with an entry point in the group `opensearch_ml_stream.extensions`, which names an
+`Extension`:
 
     [project.entry-points."opensearch_ml_stream.extensions"]
     greeting = "acme_greeting.extension:EXTENSION"
 
-`EXTENSION` is the declaration: light to import, and always read, so that a configuration file with the extension's
-settings is valid whether it is on or off. What is off is not imported beyond it. What is on is opened once in each
-worker: `open` names a function that takes the `Core` and returns an async context manager of a `Contribution`. The
-resources of an extension live in that block. Ours come in the same way as anybody's; those of other packages are used
-only where the setting `opensearch_ml_stream.extensions` names them, since they run beside credentials.
+`EXTENSION` is the declaration. It is always read, so that a configuration file with the extension's settings is valid
+even if the extension is disabled; so it must import little. Of a disabled extension only the declaration is imported.
+An enabled one is opened once in each worker: `open` names a function that takes the `Core` and returns an async context
+manager of a `Contribution`, in which the extension's resources live. The extensions of this package are found in the
+same way as those of others. Those of others are used only if the setting `opensearch_ml_stream.extensions` names them,
+since they run in a process that holds credentials.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-if TYPE_CHECKING:  # the declaration alone is read by every command
+if TYPE_CHECKING:  # every command imports this module, with the declarations
     from pathlib import Path
 
     from prometheus_client.registry import Collector
@@ -52,7 +53,7 @@ if TYPE_CHECKING:  # the declaration alone is read by every command
 GROUP = "opensearch_ml_stream.extensions"
 
 PLAIN_ERRORS = "opensearch_ml_stream.rest_handlers.http.responses:plain_error_body"
-"""Refers to errors as model servers have them, `{"error": "<reason>"}`."""
+"""The `error_form` of model servers: `{"error": "<reason>"}`."""
 
 BEFORE_THE_ROUTER, BEFORE_LOCAL_ROUTES, BEHIND_THE_ROUTER = -20, -10, 10
 
@@ -60,7 +61,7 @@ T = TypeVar("T")
 
 
 def load(reference: str) -> Any:
-    """Return what a reference `package.module:name` names; its module is imported first."""
+    """Import the module of a reference `package.module:name`, and return what it names."""
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
 
@@ -70,7 +71,7 @@ def load(reference: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ServeOption:
-    """An option of `serve` that sets a setting, such as `--models DIR`; a flag, which takes no value, sets true."""
+    """An option of `serve` that sets a setting, such as `--models DIR`. A flag takes no value and sets true."""
 
     name: str
     setting: str
@@ -81,9 +82,9 @@ class ServeOption:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of the program. `reference` names its function, or a Typer of commands, and is loaded when called.
+    """A command of the program. `reference` names its function or a Typer app, and is loaded when the command runs.
 
-    `help` is its line in the list of commands, the first of its own help.
+    `help` is its line in the list of commands and the first line of its own help.
     """
 
     name: str
@@ -94,13 +95,13 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class ServerProcess:
-    """A process that runs once for a server, beside its workers, watched and replaced as they are.
+    """A process that a server runs once, beside its workers; it is watched and replaced as they are.
 
-    Both references are functions. `prepare(settings, folder)` is called before any process starts; it raises
+    Both references name functions. `prepare(settings, folder)` is called before any process starts; it raises
     InvalidRequest if the settings are wrong, and returns whether the process is needed. `run(settings, folder, paths)`
-    returns an async context manager; what it yields has `drain(seconds)`, and `kill()` for a second signal. `folder` is
-    shared by all processes of a server, and removed with it. The process is told to stop when all workers have ended.
-    Where it `has_tasks`, `run` gets the BackgroundTasks that start and watch them, too, as its last argument.
+    returns an async context manager of an object with `drain(seconds)`, and `kill()` for a second signal. All processes
+    of a server share the `folder`, which is removed at its end. The process is told to stop when all workers have
+    ended. If it `has_tasks`, `run` gets the process's BackgroundTasks as its last argument.
     """
 
     title: str
@@ -110,23 +111,24 @@ class ServerProcess:
 
 
 def always(settings: Settings) -> bool:
-    """Say that an extension is on, whatever the settings."""
+    """Enable an extension whatever the settings are."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """The declaration of an extension. References are `package.module:name`, and loaded where it is on alone.
+    """The declaration of an extension. References are `package.module:name`; they are loaded only if it is enabled.
 
-    `open` refers to `(Core) -> AbstractAsyncContextManager[Contribution]`, "" for nothing to open. `check` refers to
-    what raises InvalidRequest before the server starts if the settings do not fit. `services` refer to
-    `(Core) -> GrpcService`, called in each worker where the gRPC port is open. `providers` refer to Providers.
+    `open` names a function `(Core) -> AbstractAsyncContextManager[Contribution]`; "" if there is nothing to open.
+    `check` names a function of the Settings, which raises InvalidRequest before the server starts if they are wrong.
+    `services` name functions `(Core) -> GrpcService`, called in each worker if the gRPC port is open. `providers` name
+    Providers.
 
-    `settings` is a frozen dataclass of `setting(...)` fields, whose values `core.settings.of(ITS_CLASS)` returns.
-    `requires` names extensions that are opened before it, of which it may import the `face`: the module that an
-    extension names for others, "" for none. `model_options` are members that it adds to a model's `_sidecar`. `paths`
-    begin its routes and handlers beside `/_plugins/_ml`; `error_form` refers to what makes the body of errors there, a
-    function `(MLStreamError) -> bytes`, such as PLAIN_ERRORS; "" for OpenSearch's.
+    `settings` is a frozen dataclass of `setting(...)` fields; `core.settings.of(ITS_CLASS)` returns their values.
+    `requires` names extensions that are opened before it, whose `face` it may import: the module that an extension
+    offers to others, "" for none. `model_options` are members that it adds to a model's `_sidecar`. `paths` are the
+    prefixes of its routes and handlers beside `/_plugins/_ml`; `error_form` names a function `(MLStreamError) -> bytes`
+    that makes the body of errors there, such as PLAIN_ERRORS; "" for OpenSearch's form.
     """
 
     name: str
@@ -152,11 +154,11 @@ class Extension:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """The use cases of one worker, as an extension gets them.
+    """The use cases of one worker, which an extension is opened with.
 
-    `folder` is shared by all processes of this server, `paths` says where its routes stand, `additions` is what
-    all extensions add to models, `faces` holds what the extensions that it requires share. What is to go on beside
-    requests is started by `background`, which watches it.
+    All processes of the server share the `folder`. `paths` are the prefixes of the server's routes, `additions` what
+    all extensions add to models, `faces` the objects of the extensions that this one requires. `background` starts
+    tasks that run beside requests.
     """
 
     version: str
@@ -187,7 +189,7 @@ class Core:
         return self.live.current
 
     def face(self, kind: type[T]) -> T:
-        """Return what an extension that is required shares under that type."""
+        """Return the object of that type that a required extension offers."""
         face: T = self.faces[kind]
         return face
 
@@ -197,9 +199,9 @@ class Core:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """An ASGI application around the next one: with an `order` below 0 it stands before the router, else behind.
+    """An ASGI application around the next one. With an `order` below 0 it is called before the router, else after it.
 
-    One behind the router gets what no route has. `wrap` takes the next application and returns this one.
+    One after the router gets requests for which there is no route. `wrap` takes the next application and returns this.
     """
 
     order: int
@@ -207,14 +209,14 @@ class Handler:
 
 
 class OtherServer(Protocol):
-    """A server behind this one, which takes the requests that are not this one's. There is at most one."""
+    """A server behind this one, which gets the requests that this one has no route for. There is at most one."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request whose path or method nothing here has."""
+        """Handle a request for which there is no route here."""
         ...
 
     async def takes(self, scope: Scope, receive: Receive, send: Send, model_id: str) -> bool:
-        """Handle a prediction of a model that runs there; return whether it does."""
+        """Handle a prediction if its model is the other server's; return whether it is."""
         ...
 
     async def add_to(self, own: Mapping[str, Any], request: ParsedRequest) -> Mapping[str, Any]:
@@ -226,9 +228,9 @@ class OtherServer(Protocol):
 class Contribution:
     """What an extension adds to a worker; all of it is optional.
 
-    `operations` describe for OpenAPI what `handlers` take. `page` is where a browser that asks for `/` is sent.
-    `protocols` call the models that the extension runs itself. `observers` are told of predictions. `collectors` add
-    to the metrics, `profiles` to what `/profile` says of models, by their ids.
+    `operations` describe the requests that `handlers` answer, for OpenAPI. `page` is the path to which a browser is
+    sent that requests `/`. `protocols` call the models that the extension runs itself. `observers` are told of
+    predictions. `collectors` add to the metrics, `profiles` to what `/profile` says of models, by their ids.
     """
 
     routes: Sequence[BaseRoute] = ()

@@ -1,4 +1,4 @@
-"""How the packages of an extra are installed, wherever this one came from: a checkout, a wheel, a registry."""
+"""The command that installs an optional extra, whether this package came from a checkout, a wheel or a registry."""
 
 import re
 import shlex
@@ -6,7 +6,7 @@ from importlib.metadata import requires
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs what an extra of this package needs."""
+    """Return the pip command for the requirements of an extra of this package."""
     in_extra = re.compile(rf"extra == ['\"]{re.escape(extra)}['\"]")
     needed = [requirement for requirement in requires("opensearch-ml-stream") or () if in_extra.search(requirement)]
     return shlex.join(["pip", "install", *sorted(requirement.partition(";")[0].strip() for requirement in needed)])

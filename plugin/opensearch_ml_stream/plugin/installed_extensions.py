@@ -1,7 +1,7 @@
-"""The extensions of this environment, by their entry points, and those of them that are on.
+"""The extensions that are installed in this environment, found by their entry points, and which of them are enabled.
 
-Ours are always declared. Of a package of others no more than the name of its extension is read, and nothing imported,
-unless the settings switch that on or off.
+Those of this package are always declared. Those of other packages are known by name only, and nothing of them is
+imported unless the settings enable or disable them.
 """
 
 import os
@@ -25,12 +25,12 @@ DISTRIBUTION = "opensearch-ml-stream"
 
 @cache
 def own_extensions() -> tuple[Extension, ...]:
-    """Return the declarations that come with this package."""
+    """Return the declarations of this package."""
     return tuple(_declaration(point) for point in installed() if is_own(point))
 
 
 def named_extensions(config: Path | None = None, environment: Mapping[str, str] = os.environ) -> tuple[Extension, ...]:
-    """Return our declarations, and of other packages those that the file or the environment switches on or off."""
+    """Return this package's declarations, and those of others that the file or the environment enables or disables."""
     others = _others()
     given = given_names(config, environment) if others else set()
     return _declarations(others, [name.removeprefix(SWITCHES) for name in given if name.startswith(SWITCHES)])
@@ -38,12 +38,12 @@ def named_extensions(config: Path | None = None, environment: Mapping[str, str] 
 
 @cache
 def installed() -> tuple[EntryPoint, ...]:
-    """Return the entry points of all extensions that are installed, by name; the packages are read once a process."""
+    """Return the entry points of all installed extensions, sorted by name. They are read once in a process."""
     return tuple(sorted(entry_points(group=GROUP), key=lambda point: point.name))
 
 
 def declared_extensions(settings: Settings) -> tuple[Extension, ...]:
-    """Return our declarations, and of other packages those that the settings switch on or off."""
+    """Return this package's declarations, and those of others that the settings enable or disable."""
     return _declarations(_others(), [name for name, is_on in settings.extensions.items() if is_on is not None])
 
 
@@ -52,9 +52,9 @@ def load_installed_settings(
     environment: Mapping[str, str] = os.environ,
     options: Mapping[str, object] | None = None,
 ) -> Settings:
-    """Return the settings of all sources, those of extensions among them; see `load_settings`.
+    """Return the settings from all sources, including those of extensions; see `load_settings`.
 
-    The endpoints of their providers are trusted, unless a source says which are.
+    The endpoints of extensions' providers are trusted, unless a source sets the trusted endpoints.
     """
     others = [point.name for point in _others()]
     defaults = default_settings(named_extensions(config, environment), others)
@@ -67,19 +67,19 @@ def load_installed_settings(
 
 
 def default_settings(extensions: Sequence[Extension], others: Sequence[str] = ()) -> Settings:
-    """Return the settings where no source sets any; `others` are names of extensions that are not declared."""
+    """Return the default settings; `others` are names of extensions that are not declared."""
     sections = [extension.settings for extension in extensions if extension.settings is not None]
     names = [*(extension.name for extension in extensions), *others]
     return Settings(sections={section: section() for section in sections}, extensions=dict.fromkeys(names))
 
 
 def providers_of(extensions: Iterable[Extension]) -> list[Provider]:
-    """Return the providers that extensions bring; their modules are imported first."""
+    """Import and return the providers of extensions."""
     return [load(reference) for extension in extensions for reference in extension.providers]
 
 
 def is_own(point: EntryPoint) -> bool:
-    """Whether an extension comes with this package."""
+    """Return whether an extension is one of this package."""
     return point.dist is not None and point.dist.name == DISTRIBUTION
 
 
@@ -89,11 +89,11 @@ def _others() -> list[EntryPoint]:
 
 
 def _declarations(others: Sequence[EntryPoint], names: Collection[str]) -> tuple[Extension, ...]:
-    """Return ours, and those of others that are named."""
+    """Return the declarations of this package, and those of others with these names."""
     named: dict[str, EntryPoint] = {}
     for point in others:
         if point.name in names and named.setdefault(point.name, point) is not point:
-            raise InvalidRequest(f"Two packages that are installed have an extension {point.name}: remove one")
+            raise InvalidRequest(f"Two installed packages have an extension {point.name}: remove one")
     extensions = (*own_extensions(), *map(_declaration, named.values()))
     if len(extensions) > len(own_extensions()):
         _check_names(extensions)
@@ -106,8 +106,8 @@ def _declaration(point: EntryPoint) -> Extension:
     except Exception as error:  # whatever a package raises while it is imported
         problem = f"{type(error).__name__}: {error}"
         raise InvalidRequest(
-            f"The extension {point.name} cannot be loaded from {point.value} ({problem}): install a version of its "
-            f"package that fits, or take {SWITCHES}{point.name} out of the settings"
+            f"The extension {point.name} cannot be loaded from {point.value} ({problem}): install another version "
+            f"of its package, or remove {SWITCHES}{point.name} from the settings"
         ) from error
     if not isinstance(extension, Extension) or extension.name != point.name:
         raise InvalidRequest(f"{point.value} does not declare an extension {point.name}")
@@ -115,7 +115,7 @@ def _declaration(point: EntryPoint) -> Extension:
 
 
 def _check_names(extensions: Sequence[Extension]) -> None:
-    """Raise InvalidRequest if two have a path, a command or an option of `serve` of one name."""
+    """Raise InvalidRequest if two extensions have the same path, command or option of `serve`."""
     owners: dict[str, str] = {}
     for extension in extensions:
         for name in (
@@ -128,9 +128,9 @@ def _check_names(extensions: Sequence[Extension]) -> None:
 
 
 def enabled(extensions: Sequence[Extension], settings: Settings) -> list[Extension]:
-    """Return those that are on, each behind those that it requires.
+    """Return the enabled extensions, each after those that it requires.
 
-    InvalidRequest if one of these is off, or not there, or requires it in turn.
+    Raises InvalidRequest if a required one is disabled or missing, or if extensions require each other.
     """
     on = {extension.name: extension for extension in extensions if _is_on(extension, settings)}
     ordered: dict[str, Extension] = {}
@@ -158,7 +158,7 @@ def _is_on(extension: Extension, settings: Settings) -> bool:
 
 
 def paths_of(extensions: Sequence[Extension]) -> Paths:
-    """Return the paths at which the routes of a server with these extensions stand."""
+    """Return the path prefixes of the routes of a server with these extensions."""
     return Paths(
         tuple(path for extension in extensions for path in extension.paths),
         {

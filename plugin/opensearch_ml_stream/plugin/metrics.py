@@ -1,7 +1,7 @@
 """Metrics in Prometheus' text format, updated once per stream or prediction, never per chunk.
 
-With several workers each keeps its metrics in files under PROMETHEUS_MULTIPROC_DIR (set by `server` before they
-start), and `/metrics` of any worker shows the metrics of all.
+With several workers, each keeps its metrics in files in PROMETHEUS_MULTIPROC_DIR (set by `server` before they start),
+and `/metrics` of any worker shows the metrics of all.
 """
 
 import logging
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 MULTIPROC_DIR = "PROMETHEUS_MULTIPROC_DIR"
 
-# The label of all models that do not exist: callers can make up any number of ids.
+# The label of all models that do not exist, since callers can invent any number of ids.
 UNKNOWN_MODEL = "unknown"
 
 _FIRST_CHUNK_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)
@@ -38,7 +38,7 @@ _OPEN, _WAITING = "mlstream_streams_open", "mlstream_streams_waiting"
 _CERTIFICATE = "mlstream_tls_certificate_expiry_timestamp_seconds"
 _GAUGES: dict[
     str, tuple[str, Literal["livesum", "livemin"]]
-] = {  # by name: what it shows, and what is shown of several workers
+] = {  # by name: the help, and how the values of several workers become one
     _OPEN: ("Streams that run now.", "livesum"),
     _WAITING: ("Predictions that wait for a place among the open streams.", "livesum"),
     _CERTIFICATE: ("When the certificate of the sidecar's port expires.", "livemin"),
@@ -52,7 +52,7 @@ Metric = TypeVar("Metric", Counter, Histogram)
 
 
 class _Uncounted:
-    """Stands for a series for which the disk has no room."""
+    """Takes the place of a series for which there is no room on the disk."""
 
     def inc(self, amount: float = 1) -> None:
         """Count nothing."""
@@ -65,13 +65,13 @@ _UNCOUNTED = _Uncounted()
 
 
 class BackgroundFailures:
-    """A collector of the failures of background tasks, of all processes; `counts` returns them by the task's name."""
+    """A collector of the failures of background tasks in all processes; `counts` returns them by the task's name."""
 
     def __init__(self, counts: Callable[[], Mapping[str, int]]) -> None:
         self._counts = counts
 
     def collect(self) -> Iterator[Family]:
-        """Yield the one metric."""
+        """Yield the metric."""
         text = "Failures of tasks that run beside the requests, and are tried again."
         metric = CounterMetricFamily("mlstream_background_failures", text, labels=["task"])
         for name, count in self._counts().items():
@@ -80,9 +80,9 @@ class BackgroundFailures:
 
 
 class Metrics:
-    """The metrics of this process; `text` shows those of all workers.
+    """The metrics of this process; `text` returns those of all workers.
 
-    What finds no room on the disk is not counted: that is logged once, and `problem` says it while it is so.
+    Series for which there is no room on the disk are not counted. This is logged once, and `problem` is set meanwhile.
     """
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class Metrics:
             self._show(name, 0)
 
     def prediction_ended(self, model_id: str, outcome: Ending | Exception) -> None:
-        """Count one prediction that was not streamed, and why it failed if it did."""
+        """Count a prediction that was not streamed, and its error if it failed."""
         status = 200 if isinstance(outcome, Ending) else outcome.status if isinstance(outcome, MLStreamError) else 500
         self._of(self._predictions, model_id, str(status)).inc()
         if isinstance(outcome, Exception):
@@ -147,7 +147,7 @@ class Metrics:
 
     @contextmanager
     def stream_waits(self) -> Iterator[None]:
-        """Count a prediction that waits for a place among the open streams, while the block runs."""
+        """Count a prediction as waiting for one of the open streams to end, while the block runs."""
         self._change(_WAITING, 1)
         try:
             yield
@@ -166,7 +166,7 @@ class Metrics:
         seconds: float,
         seconds_to_first_chunk: float | None,
     ) -> None:
-        """Count one open stream less, and what it was; it has no outcome if its client disconnected."""
+        """Count the end of a stream; it has no outcome if its client disconnected."""
         self._change(_OPEN, -1)
         name = "client_left" if outcome is None else "ok" if isinstance(outcome, Ending) else "error"
         self._of(self._streams, model_id, name).inc()
@@ -177,41 +177,41 @@ class Metrics:
         if isinstance(outcome, Ending) and outcome.usage is not None:
             for kind, count in outcome.usage.as_dict().items():
                 if kind == "total_tokens" or count >= MAX_COUNT:
-                    continue  # a sum over the types would count everything twice; one with MAX_COUNT says nothing more
+                    continue  # a sum over the types would count it twice; MAX_COUNT stands for more
                 self._of(self._tokens, model_id, kind.removesuffix("_tokens")).inc(count)
         if isinstance(outcome, Exception):
             self._count_error(model_id, outcome)
 
     def count_fallback(self, asked: str, model_id: str, failed: str, error: MLStreamError) -> None:
-        """Count that a fallback model is tried for the model that was asked, as another of them failed with `error`."""
+        """Count a call of the fallback model `model_id` for the model `asked`, after `failed` failed with `error`."""
         self._of(self._fallbacks, asked, model_id).inc()
         self._count_error(failed, error)
 
     def circuit_breaker_changed(self, connector_id: str, state: str) -> None:
-        """Count that the circuit breaker of a connector is `opened` or `closed` now."""
+        """Count that the circuit breaker of a connector was `opened` or `closed`."""
         self._of(self._breakers, connector_id, state).inc()
 
     def count_refusal(self, model_id: str, error: Exception | None) -> None:
-        """Count a call that `error` ended, if it was a limit of models that refused it."""
+        """Count a call that a limit of its model refused with `error`; other errors are ignored."""
         if isinstance(error, Throttled) and error.limit is not None:
             self._of(self._refused, model_id, error.limit).inc()
 
     def count_cost(self, model_id: str, cost: float) -> None:
-        """Count what a call has cost."""
+        """Count the cost of a call."""
         self._of(self._cost, model_id).inc(cost)
 
     def certificate_expires(self, when: float) -> None:
-        """Note when the port's certificate expires, in epoch seconds; without TLS there is no such metric."""
+        """Set when the port's certificate expires, in epoch seconds; without TLS there is no such metric."""
         self._show(_CERTIFICATE, when)
 
     def show_also(self, collector: Collector) -> None:
-        """Show what the collector yields beside the metrics of all workers; it yields the same in each of them."""
+        """Show the metrics of a collector, too; it must yield the same in each worker."""
         self._collectors.append(collector)
 
     def text(self) -> bytes:
         """Return the metrics of all workers in Prometheus' text exposition format, version 0.0.4.
 
-        Unavailable if their files cannot be read now, as when no descriptor is left.
+        Raises Unavailable if their files cannot be read now, for example because no file descriptor is left.
         """
         others = CollectorRegistry(auto_describe=False)
         for collector in self._collectors:
@@ -222,7 +222,7 @@ class Metrics:
             raise Unavailable(f"Metrics cannot be read now: {error.strerror}") from error
 
     def output_tokens(self) -> dict[str, float]:
-        """Return how many tokens the streams of each model have had so far, in all workers, as providers counted."""
+        """Return the output tokens of each model's streams so far, in all workers, as the providers counted them."""
         samples = [
             sample
             for family in self._of_all_workers().collect()
@@ -243,7 +243,7 @@ class Metrics:
         return registry
 
     def _of(self, metric: Metric, *labels: str) -> Metric | _Uncounted:
-        """Return the metric's series of these labels; `labels` would check them again each time."""
+        """Return the metric's series with these labels, cached since `labels` checks them each time."""
         key = (metric, *labels)
         series: Metric | None = self._labelled.get(key)
         if series is None:
@@ -258,7 +258,7 @@ class Metrics:
 
     def _change(self, name: str, by: int) -> None:
         self._values[name] += by
-        if self._files is not None:  # else it is looked at when it is shown
+        if self._files is not None:  # without files it is read when it is shown
             self._show(name, self._values[name])
 
     def _show(self, name: str, value: float) -> None:
@@ -278,13 +278,15 @@ class Metrics:
         gauge.set(value)
 
     def _reserve(self) -> None:
-        """Make room for one more series. OSError if there is none."""
+        """Reserve room for one more series. OSError if there is none."""
         if self._files is not None:
             self._files.reserve()
         self.problem = None
 
     def _complain(self, error: OSError) -> None:
-        self.problem = f"Metrics are not counted as there is no room for them ({error.strerror}); is the disk full?"
+        self.problem = (
+            f"Metrics are not counted because there is no room for them ({error.strerror}); is the disk full?"
+        )
         if not self._has_complained:
             self._has_complained = True
             log.warning("%s They are kept in %s", self.problem, os.environ.get(MULTIPROC_DIR))
@@ -306,7 +308,7 @@ class _MetricFiles:
         self._paths = [directory / f"{kind}_{process_id}.db" for kind in _KINDS]
 
     def reserve(self) -> None:
-        """Make room for one more series, of whatever kind. OSError, such as a full disk, if there is none."""
+        """Reserve room for one more series of any kind. OSError, such as a full disk, if there is none."""
         for path in self._paths:
             try:
                 file = os.open(path, os.O_RDWR)
@@ -320,7 +322,7 @@ class _MetricFiles:
 
 
 def _create(path: Path) -> None:
-    """Make a file under another name until it is whole: other workers read those that they find."""
+    """Create a file, under another name until it is whole, since other workers read all files that they find."""
     unfinished = path.with_suffix(".new")
     file = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -335,7 +337,7 @@ def _create(path: Path) -> None:
 
 
 def _extend(file: int, used: int) -> None:
-    """Write what is missing to the size that the file will have after one more series."""
+    """Extend a file to the size that it will have after one more series."""
     size, wanted = os.fstat(file).st_size, _FIRST_SIZE
     while wanted < used + _MOST_OF_A_SERIES:
         wanted *= 2

@@ -1,6 +1,6 @@
-"""One observation of each prediction, from its request to its end: metrics, statistics and observers read it.
+"""Observations of predictions, each from its request to its end, for metrics, statistics and observers.
 
-An observer is told of a prediction four times at most, and of no chunk; where there are none, nothing is done for them.
+An observer is called at most four times for a prediction, and never for a chunk.
 """
 
 import logging
@@ -18,31 +18,31 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 
 log = logging.getLogger(__name__)
 
-_WHOLE = Ending("")  # says nothing of how the response of a prediction ended that was not streamed
+_WHOLE = Ending("")  # of a prediction that was not streamed: how the response ended is not known
 
 
 class Observer:
-    """Is told of predictions, those of guard models among them: once at most of each moment; here it does nothing.
+    """Is called at moments of each prediction, including those of guard models; override the methods that you need.
 
-    It is called between the chunks of all streams, so it may not wait. What it raises is logged the first time, and
-    changes nothing: neither the prediction, nor what it and other observers are told later.
+    It is called in the event loop, so it must not block. The first error that it raises is logged. Errors do not affect
+    the prediction or later calls.
     """
 
     def admitted(self, prediction: "Observation") -> None:
-        """Be told that rights, limits, budgets and the input guardrail allow the prediction: the provider is called."""
+        """Handle that rights, limits, budgets and the input guardrail allow the prediction; the provider is called next."""
 
     def first_chunk(self, prediction: "Observation") -> None:
-        """Be told that the first chunk of a stream has come from the provider."""
+        """Handle the first chunk of a stream."""
 
     def ended(self, prediction: "Observation") -> None:
-        """Be told that the prediction has ended, well or not, or that its client disconnected, admitted or not."""
+        """Handle the end of a prediction, successful or not, or of which the client has disconnected."""
 
     def refused(self, prediction: "Observation") -> None:
-        """Be told, in place of `ended`, that the prediction failed before it was admitted; `outcome` is why."""
+        """Handle, instead of `ended`, that the prediction failed before it was admitted; `outcome` is the error."""
 
 
 class ObservedStream(Protocol):
-    """A stream of chunks, as it is observed."""
+    """What an observation reads of a stream."""
 
     @property
     def chunks(self) -> int:
@@ -65,12 +65,12 @@ class ObservedStream(Protocol):
 
 
 class Observation:
-    """A prediction, observed while the `with` block runs; it holds no part of a prompt, response or credential.
+    """A prediction, observed while the `with` block runs. It holds no part of a prompt, response or credential.
 
-    `model_id` is that of the model that is called: `asked` or, after that failed, a fallback model. Both are "" before
-    the model is found. Times are of CLOCK_MONOTONIC. `outcome` is known to observers when it has ended: an Ending (of a
-    prediction that is not streamed, it says nothing), an exception, None if the client disconnected. An exception that
-    leaves the block is the outcome, unless it has failed already, but not the task's cancellation.
+    `model_id` is the model that is called: `asked` or, after that failed, a fallback model. Both are "" before the
+    model is found. Times are of CLOCK_MONOTONIC. `outcome` is set for observers at the end: an Ending (an empty one if
+    the prediction is not streamed), an exception, or None if the client disconnected. An exception that leaves the
+    block is the outcome, unless the prediction has failed already or the task is cancelled.
     """
 
     model_id = ""
@@ -78,18 +78,18 @@ class Observation:
     ended: float | None = None
     outcome: Ending | Exception | None = None
     _stream: ObservedStream | None = None
-    _asked = ""  # where it is another model than the one that is called
+    _asked = ""  # if it is not the model that is called
     _slot: int | None = None  # among the predictions that run
 
     def __init__(self, observations: "Observations", caller: Caller, *, is_stream: bool) -> None:
         self._observations = observations
         self.caller = caller
         self.is_stream = is_stream
-        self.begun = self._called = self._found = observations.clock()  # the latter two: the model that is called now
+        self.begun = self._called = self._found = observations.clock()  # the latter two of the model that is called now
 
     @property
     def asked(self) -> str:
-        """The id of the model that was asked."""
+        """The id of the model that the caller asked for."""
         return self._asked or self.model_id
 
     @property
@@ -108,23 +108,23 @@ class Observation:
         return self
 
     def find(self, model_id: str) -> None:
-        """Note that the model was found and that the caller may use it; without it the prediction is no model's."""
+        """Note that the model was found and that the caller may use it."""
         observations = self._observations
         self.model_id = model_id
         self._found = observations.clock()
         self._slot = observations.statistics.start(model_id, self._called)
 
     def admit(self) -> None:
-        """Note that the provider is called from here on; only once, and only if there are observers."""
+        """Note that the prediction is admitted, and tell the observers once."""
         observations = self._observations
         if observations.observers and self.admitted is None:
             self.admitted = observations.clock()
             observations.tell("admitted", self)
 
     def fall_back(self, model_id: str | None, error: MLStreamError) -> None:
-        """Count the model that was called as failed, and go on with a fallback model.
+        """Count the call of the present model as failed, and go on with a fallback model.
 
-        None is tried after the last one, whose own error is counted; the caller is told that of the model asked.
+        `model_id` is None if there is no further one; `error` is then the error of the prediction.
         """
         if model_id is None:
             self.outcome = error
@@ -138,7 +138,7 @@ class Observation:
         self.find(model_id)
 
     def relay(self, stream: ObservedStream) -> None:
-        """Note the stream whose chunks, and whose outcome if none is set here, are the prediction's."""
+        """Set the stream of the prediction. Its outcome is the prediction's, unless one is set here."""
         self._stream = stream
         if self._observations.observers:
             stream.on_first_chunk(self._tell_first_chunk)
@@ -158,7 +158,7 @@ class Observation:
         if observations.observers:
             is_refused = self.admitted is None and isinstance(outcome, Exception)
             observations.tell("refused" if is_refused else "ended", self)
-        self._stream = self.outcome = None  # an error holds the frame that holds this
+        self._stream = self.outcome = None  # breaks a cycle: an error holds the frame that holds this
 
     def _count_in_statistics(self, outcome: Ending | Exception | None, now: float) -> None:
         """Count the prediction for the model that was called."""
@@ -186,17 +186,17 @@ class Observation:
 
 
 class Observations:
-    """Begins the observations of a worker's predictions, and tells its observers of them."""
+    """Begins the observations of a worker's predictions, and calls its observers."""
 
     def __init__(self, metrics: Metrics, statistics: Statistics, clock: Callable[[], float] = monotonic) -> None:
         self.metrics = metrics
         self.statistics = statistics
         self.clock = clock
         self.observers: list[Observer] = []
-        self._failed: set[int] = set()  # of the observers, by place
+        self._failed: set[int] = set()  # indexes of observers
 
     def stream(self, caller: Caller) -> Observation:
-        """Return the observation of a stream that begins now, to be entered with `with`; it counts as open."""
+        """Return the observation of a stream that begins now, to be entered with `with`."""
         return Observation(self, caller, is_stream=True)
 
     def whole(self, caller: Caller) -> Observation:
@@ -205,7 +205,7 @@ class Observations:
 
     @contextmanager
     def batch_job(self, model_id: str) -> Iterator[None]:
-        """Count the block as a request for a batch job, which is no prediction, and whether a limit refused it."""
+        """Count the block as a request for a batch job, and as refused if a limit refuses it."""
         with self.statistics.action("batch_predict", model_id):
             try:
                 yield
@@ -214,11 +214,11 @@ class Observations:
                 raise
 
     def tell(self, moment: Literal["admitted", "first_chunk", "ended", "refused"], prediction: Observation) -> None:
-        """Tell all observers of a moment of the prediction."""
+        """Call a method of all observers."""
         for place, observer in enumerate(self.observers):
             try:
                 getattr(observer, moment)(prediction)
-            except Exception:  # whatever an extension raises, the prediction goes on
+            except Exception:  # an extension's error must not end the prediction
                 if place not in self._failed:
                     self._failed.add(place)
                     log.exception("Observer %s failed; its later errors are not logged", type(observer).__qualname__)

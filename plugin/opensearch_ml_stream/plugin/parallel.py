@@ -1,4 +1,4 @@
-"""Await several things at the same time."""
+"""Run several awaitables in parallel."""
 
 import asyncio
 from collections import deque
@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 
 async def run_parallel(calls: Sequence[Callable[[], Awaitable[T]]], limit: int) -> list[T]:
-    """Return the results of all calls in order, at most `limit` of them in flight.
+    """Return the results of all calls in their order, with at most `limit` of them in flight.
 
-    The first error cancels the calls in flight, and none that waits is started any more.
+    The first error cancels the calls in flight; those that wait are not started.
     """
     if len(calls) == 1:
         return [await calls[0]()]
@@ -37,7 +37,7 @@ async def run_parallel(calls: Sequence[Callable[[], Awaitable[T]]], limit: int) 
 
 
 async def wait_for_all(*tasks: asyncio.Task[Any]) -> None:
-    """Wait until all tasks are done, or cancel them with the caller; raise the error of the first that has one."""
+    """Wait for all tasks; raise the error of the first that has one. The caller's cancellation cancels them."""
     try:
         await asyncio.wait(tasks)
     finally:

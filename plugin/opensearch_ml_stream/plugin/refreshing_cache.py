@@ -1,8 +1,8 @@
-"""RefreshingCache: values of the store, the cluster or a server that are loaded again while they are used.
+"""RefreshingCache: a cache of values from the store, the cluster or a server, which are reloaded while they are used.
 
-A value is loaded again beside its use, shortly before it is no longer fresh, so that it stays fresh while it is used.
-Who comes after a silence waits for the load, but no longer than PATIENCE_SECONDS, and not at all once the source has
-let others wait that long: then the value holds until it is stale.
+A value is reloaded in the background shortly before it is no longer fresh, so that callers need not wait. A caller that
+finds a value which is no longer fresh waits for the load, but at most PATIENCE_SECONDS; if the source is slower, the
+old value is used until it is stale.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from typing import Generic, TypeVar
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
 
 PATIENCE_SECONDS = 0.25
-AHEAD = 0.8  # of the time in which a value is fresh: then it is loaded again
-RETRY_SECONDS = 1.0  # between two loads of one value, while the source does not respond
+AHEAD = 0.8  # the part of the fresh time after which a value is reloaded
+RETRY_SECONDS = 1.0  # between two loads of a value while the source does not respond
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -36,14 +36,14 @@ class _Load(Generic[V]):
 
 
 def one(value: object) -> int:
-    """Return the weight of a value where they are counted."""
+    """Return 1, the weight of each value if values are counted."""
     return 1
 
 
 class RefreshingCache(Generic[K, V]):
-    """Values by key, which weigh at most `most` together: those that were loaded longest ago make room.
+    """Values by key, of at most the total weight `most`. Those that were loaded longest ago are dropped first.
 
-    A value is used for `fresh_seconds`, and while its source does not respond (Unavailable), for `stale_seconds`.
+    A value is used for `fresh_seconds` or, while its source does not respond (Unavailable), for `stale_seconds`.
     """
 
     def __init__(self, fresh_seconds: float, stale_seconds: float, most: int, weigh: Callable[[V], int] = one) -> None:
@@ -54,29 +54,29 @@ class RefreshingCache(Generic[K, V]):
         self._weight = 0
         self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
         self._loads: dict[K, _Load[V]] = {}  # in flight
-        self._responds = True  # whether the last load of all has ended in time, and not by Unavailable
+        self._responds = True  # whether the last load ended in time and without Unavailable
 
     def __contains__(self, key: K) -> bool:
-        """Whether a value is held, in time or not."""
+        """Return whether there is a value, stale or not."""
         return key in self._entries
 
     def held(self, key: K) -> V | None:
-        """Return the value, in time or not; None if there is none."""
+        """Return the value, stale or not; None if there is none."""
         entry = self._entries.get(key)
         return None if entry is None else entry.value
 
     def fresh(self, key: K) -> V | None:
-        """Return the value that `get` would return without `load`, None if there is none."""
+        """Return the value if `get` would return it without a load, else None."""
         entry = self._entries.get(key)
         is_fresh = entry is not None and monotonic() - entry.loaded_at < self._fresh_seconds * AHEAD
         return entry.value if entry is not None and is_fresh else None
 
     def put(self, key: K, value: V) -> None:
-        """Hold a value that was loaded just now, in place of any other."""
+        """Store a value that was loaded just now."""
         self._hold(key, value, monotonic())
 
     def forget(self, is_over: Callable[[K, V], bool]) -> None:
-        """Forget the values of which that is true."""
+        """Drop the values for which `is_over` is true."""
         for key in [key for key, entry in self._entries.items() if is_over(key, entry.value)]:
             self._drop(key)
 
@@ -86,15 +86,15 @@ class RefreshingCache(Generic[K, V]):
             load.task.cancel()
 
     async def get(self, key: K, load: Callable[[], Awaitable[V]]) -> V:
-        """Return the value, from `load` if none is in time; raise what `load` raises, after which none is held.
+        """Return the value, from `load` if there is none or it is stale.
 
-        After Unavailable alone the value is still held.
+        An error of `load` is raised and drops the value, except Unavailable, which keeps it.
         """
         now = monotonic()
         entry = self._entries.get(key)
         age = float("inf") if entry is None else now - entry.loaded_at
         if entry is None or age >= self._stale_seconds:
-            return await asyncio.shield(self._start(key, load, now).task)  # one who leaves must not take it from others
+            return await asyncio.shield(self._start(key, load, now).task)  # others may wait for the load, too
         if age < self._fresh_seconds * AHEAD or now - entry.failed_at < min(RETRY_SECONDS, self._fresh_seconds):
             return entry.value
         loading = self._start(key, load, now)
@@ -108,7 +108,7 @@ class RefreshingCache(Generic[K, V]):
         return entry.value
 
     async def _ended(self, loading: _Load[V], now: float) -> bool:
-        """Wait as long as is worth it; return whether the load has ended."""
+        """Wait for the load for a limited time; return whether it has ended."""
         patience = loading.began + PATIENCE_SECONDS - now
         if self._responds and patience > 0:
             await asyncio.wait([loading.task], timeout=patience)
@@ -131,7 +131,7 @@ class RefreshingCache(Generic[K, V]):
             if (entry := self._entries.get(key)) is not None:
                 entry.failed_at = monotonic()
             raise
-        except MLStreamError:  # what was loaded before does not hold any more
+        except MLStreamError:  # the old value is wrong now
             self._responds = True
             self._drop(key)
             raise
@@ -142,7 +142,7 @@ class RefreshingCache(Generic[K, V]):
     def _end(self, key: K, done: asyncio.Task[V]) -> None:
         del self._loads[key]
         if not done.cancelled():
-            done.exception()  # looked at, as all who wait may have left
+            done.exception()  # retrieved, as nobody may be waiting any more
 
     def _hold(self, key: K, value: V, loaded_at: float) -> None:
         self._drop(key)
@@ -157,7 +157,7 @@ class RefreshingCache(Generic[K, V]):
 
 
 class RecentKeys(Generic[K]):
-    """Keys that were added in the last `seconds`, at most `most` of them."""
+    """Keys that were added in the last `seconds`, at most `most`."""
 
     def __init__(self, seconds: float, most: int) -> None:
         self._seconds = seconds
@@ -165,13 +165,13 @@ class RecentKeys(Generic[K]):
         self._added: OrderedDict[K, float] = OrderedDict()
 
     def add(self, key: K) -> None:
-        """Add a key; the one that was added longest ago makes room."""
+        """Add a key; if there are too many, drop the oldest."""
         self._added[key] = monotonic()
         self._added.move_to_end(key)
         if len(self._added) > self._most:
             self._added.popitem(last=False)
 
     def __contains__(self, key: K) -> bool:
-        """Whether the key was added in time."""
+        """Return whether the key was added in the last `seconds`."""
         added = self._added.get(key)
         return added is not None and monotonic() - added < self._seconds

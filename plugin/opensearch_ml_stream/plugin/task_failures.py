@@ -1,7 +1,7 @@
-"""How often each background task has failed, and which fail now: of all processes of a server.
+"""Counts of the failures of background tasks, in all processes of a server, and which tasks are failing now.
 
-It is kept in memory that the processes share from their birth, as what fails may be a full disk, or a process that has
-no descriptor left.
+They are in memory that the processes share, since a task may fail because the disk is full or because no file
+descriptor is left.
 """
 
 import mmap
@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 
-SOUND_SECONDS = 5.0  # for which a task that had failed is still spoken of: who looks now and then is to see it
+SOUND_SECONDS = 5.0  # for which a task that has failed is still reported, so that a poller sees it
 
-_TASKS = 32  # of one process; what is beyond counts as the last one
+_TASKS = 32  # of one process; further ones are counted as the last one
 _CELL = struct.Struct("=48s80sQQd")  # name, last error, failures so far, how many fail now, when one failed last
 
 
 class TaskFailures:
-    """The failures of processes at so many places, each of which writes its own. `clock` is the same in all of them."""
+    """The failures in a number of processes, each of which writes its own part. `clock` is the same in all of them."""
 
     def __init__(self, places: int = 1, clock: Callable[[], float] = monotonic) -> None:
         self._places = places
@@ -25,12 +25,12 @@ class TaskFailures:
         self._memory = memoryview(mmap.mmap(-1, places * _TASKS * _CELL.size))
 
     def of(self, place: int) -> "ProcessFailures":
-        """Return what the process at the place writes. What one before it has counted there stays."""
+        """Return the part of the process at that place. Counts of its predecessor are kept."""
         size = _TASKS * _CELL.size
         return ProcessFailures(self._memory[place * size : (place + 1) * size], self._clock)
 
     def problems(self) -> list[str]:
-        """Return a sentence for each task that fails, or has failed just now."""
+        """Return a sentence for each task that is failing, or was a moment ago."""
         now, found = self._clock(), dict[str, str]()
         for name, error, count, failing, last in self._tasks():
             if failing or (count and now - last < SOUND_SECONDS):
@@ -57,19 +57,19 @@ class ProcessFailures:
         self._clock = clock
 
     def register(self, name: str) -> None:
-        """Count from now on, from 0 if nothing was."""
+        """Show the task with a count of 0, unless it has one."""
         self._change(name)
 
     def failed(self, name: str, error: BaseException | str, *, again: bool = False) -> None:
-        """Count a failure; `again` is whether the task has failed before, and was not `recovered` since."""
+        """Count a failure; `again` if the task was failing already."""
         self._change(name, error=_shown(error), count=1, failing=0 if again else 1, last=self._clock())
 
     def recovered(self, name: str) -> None:
-        """Note that a task which has failed goes on, or has ended."""
+        """Note that a task that was failing works again or has ended."""
         self._change(name, failing=-1)
 
     def forget(self) -> None:
-        """Note that nothing fails any more: the process before this one has ended."""
+        """Note that no task is failing: the process that had this place before has ended."""
         for at, (name, error, count, _, last) in enumerate(_CELL.iter_unpack(self._memory)):
             _CELL.pack_into(self._memory, at * _CELL.size, name, error, count, 0, last)
 
@@ -97,7 +97,7 @@ class ProcessFailures:
 
 
 def _shown(error: BaseException | str) -> str:
-    """Return what an error is called; its message may quote a request, but for the system's own words."""
+    """Return the type of an error; its message may quote a request, except for the system's own."""
     name = error if isinstance(error, str) else type(error).__name__
     return f"{name}: {error.strerror}" if isinstance(error, OSError) and error.strerror else name
 
