@@ -233,7 +233,7 @@ def test_what_the_disk_has_no_room_for_is_not_counted_and_said_once(
         count_all(metrics)
         add_stream(metrics, Ending())
         assert metrics.problem == (
-            "Metrics are not counted because there is no room for them (No space left on device); is the disk full?"
+            "Metrics are not counted, for lack of room (No space left on device). Is the disk full?"
         )
     assert len(caplog.records) == 1
     counted = samples(metrics)

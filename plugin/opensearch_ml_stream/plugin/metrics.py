@@ -284,9 +284,7 @@ class Metrics:
         self.problem = None
 
     def _complain(self, error: OSError) -> None:
-        self.problem = (
-            f"Metrics are not counted because there is no room for them ({error.strerror}); is the disk full?"
-        )
+        self.problem = f"Metrics are not counted, for lack of room ({error.strerror}). Is the disk full?"
         if not self._has_complained:
             self._has_complained = True
             log.warning("%s They are kept in %s", self.problem, os.environ.get(MULTIPROC_DIR))

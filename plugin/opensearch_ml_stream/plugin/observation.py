@@ -29,7 +29,7 @@ class Observer:
     """
 
     def admitted(self, prediction: "Observation") -> None:
-        """Handle that rights, limits, budgets and the input guardrail allow the prediction; the provider is called next."""
+        """Handle that rights, limits, budgets and input guardrail allow the prediction; the provider is next."""
 
     def first_chunk(self, prediction: "Observation") -> None:
         """Handle the first chunk of a stream."""
