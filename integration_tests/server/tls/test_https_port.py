@@ -216,7 +216,7 @@ def test_silent_connections_count_and_a_stop_does_not_wait_for_idle_clients(tmp_
         plugs = [silent.enter_context(socket.create_connection(("127.0.0.1", https.port))) for _ in range(3)]
         plugs[0].sendall(b"\x16\x03\x01")  # the beginning of a handshake
         eventually(lambda: _is_turned_away(https.port))
-        assert "4 clients are connected, as many as may be" in https.sidecar.log.read_text()
+        assert "4 clients are connected, which is the limit" in https.sidecar.log.read_text()
         silent.close()
         with pytest.raises(httpx.TransportError):  # a certificate is required
             httpx.get(f"{https.sidecar.url}/_health/live", verify=https.context())

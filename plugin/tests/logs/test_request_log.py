@@ -131,7 +131,7 @@ async def test_an_application_that_does_not_respond_is_logged(caplog: pytest.Log
 
     connection = Connection(nothing)
     await connection.receive(REQUEST % (PATH, b""))
-    assert caplog.messages == ["no whole response was made"]
+    assert caplog.messages == ["the response was not completed"]
     assert caplog.records[0].exc_info is None
 
 

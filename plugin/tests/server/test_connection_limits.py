@@ -168,7 +168,7 @@ async def test_more_connections_than_the_limit_are_closed_at_once(app: Bodies) -
     state, limits = ServerState(), ConnectionLimits(max_connections=2)
     connections = [Connection(app, limits, state=state) for _ in range(3)]
     assert [one.transport.is_closing() for one in connections] == [False, False, True]
-    assert connections[2].warnings == ["2 clients are connected, as many as may be; new connections are closed"]
+    assert connections[2].warnings == ["2 clients are connected, which is the limit; new connections are closed"]
     await settle()
     assert len(state.connections) == 2
     connections[0].transport.close()

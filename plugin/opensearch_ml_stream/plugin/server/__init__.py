@@ -1,1 +1,1 @@
-"""The server: worker processes on one port, each with uvicorn and an HTTP protocol for streams."""
+"""The server: worker processes on one port, each of which runs uvicorn with an HTTP protocol for streams."""

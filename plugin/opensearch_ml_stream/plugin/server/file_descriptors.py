@@ -1,4 +1,4 @@
-"""File descriptors of this process: how many it may have, and whether there are any left."""
+"""The limit on this process's file descriptors."""
 
 import errno
 import os
@@ -9,9 +9,9 @@ _RESERVED = 100  # for stores, logs, listeners and loops
 
 
 def open_standard_streams() -> None:
-    """Open what is closed of standard input, output and error, on /dev/null: else a file of ours would get its number.
+    """Open those of standard input, output and error that are closed, on /dev/null.
 
-    The log, and libraries, write there whatever it is.
+    Else the next file that is opened gets the number of one, and the log and libraries write into it.
     """
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest number that is free
         os.set_inheritable(number, True)
@@ -21,23 +21,23 @@ def open_standard_streams() -> None:
 
 
 def raise_limit() -> None:
-    """Raise the limit of open descriptors as far as the operator allows: each stream takes two."""
+    """Raise the limit on open descriptors as far as the system allows: each stream takes two."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError):  # macOS names no number, and takes its own only
+        except (OSError, ValueError):  # macOS reports no number, and accepts only its own
             return
 
 
 def limit() -> int:
-    """Return how many descriptors this process may have."""
+    """Return how many descriptors this process may open."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return soft if soft != resource.RLIM_INFINITY else 1 << 30
 
 
 def most_connections(wanted: int) -> int:
-    """Return how many clients can be connected so that as many connections to providers are possible."""
+    """Return how many clients may connect, so that each can have a connection to a provider."""
     return max(min(wanted, (limit() - _RESERVED) // 2), 1)
 
 

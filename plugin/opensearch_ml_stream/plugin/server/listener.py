@@ -1,4 +1,4 @@
-"""The sockets that hold the server's ports: that of HTTP listens, that of gRPC keeps the port free for the workers."""
+"""The sockets of the server's two ports, for HTTP and gRPC, which the parent process opens."""
 
 import errno
 import logging
@@ -22,10 +22,9 @@ log = logging.getLogger("opensearch_ml_stream")
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """Return a bound socket that does not listen yet.
+    """Return a bound socket that does not listen yet; OSError if the port cannot be bound.
 
-    With `shared` other sockets that are shared too can be bound to the same port (SO_REUSEPORT). OSError if the port
-    cannot be bound.
+    Several `shared` sockets can be bound to the same port (SO_REUSEPORT).
     """
     address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     listener = socket.socket(address[0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -41,9 +40,9 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
 
 class Listeners:
-    """The listening sockets of the port, one for each worker, so that the kernel spreads connections.
+    """The listening sockets of the HTTP port, one for each worker, so that the kernel spreads the connections.
 
-    They are the parent process's, so that clients who come while a worker is replaced wait for the next.
+    The parent process holds them open, so that clients that connect while a worker is replaced wait for the next one.
     """
 
     def __init__(self, host: str, port: int, workers: int) -> None:
@@ -51,7 +50,7 @@ class Listeners:
         first = bind(host, port)
         self.port = int(first.getsockname()[1])
         self._sockets = [first]
-        if workers > 1:  # bound for itself first, so that a port in use is an error
+        if workers > 1:  # bound alone first, so that a port in use is an error
             first.close()
             self._sockets = [self._bind() for _ in range(workers)]
         for listener in self._sockets:
@@ -65,25 +64,25 @@ class Listeners:
         self.close()
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Close all sockets: no more connections are accepted."""
         for listener in self._sockets:
             listener.close()
 
     def own_socket(self, place: int) -> socket.socket:
-        """Return the socket of a worker, in its own process, and close the others'."""
+        """Return the socket of a worker, in that worker's process, and close the others."""
         for other in (*self._sockets[:place], *self._sockets[place + 1 :]):
             other.close()
         return self._sockets[place]
 
     def suspend(self, place: int) -> None:
-        """Take no connections at a place that has no worker for a while: the other workers get them."""
+        """Close the socket of a place that has no worker for a while, so that the other workers get the connections."""
         self._suspended.add(place)
         self._sockets[place].close()
 
     def resume(self, place: int) -> None:
-        """Bind a socket for the next worker at a place, if it was left; OSError if that cannot be now.
+        """Bind a socket for the next worker at a suspended place; OSError if that is not possible now.
 
-        The worker listens itself, when it serves: nobody waits for one that may end before.
+        The worker itself begins to listen when it is ready, so that no client waits for a worker that may end before.
         """
         if place in self._suspended:
             self._sockets[place] = self._bind()
@@ -104,10 +103,10 @@ def announce(settings: Settings) -> None:
 
 @contextmanager
 def reserving_grpc_port(settings: Settings, extensions: Sequence[Extension]) -> Iterator[str | None]:
-    """Keep the port while the block runs, and return the address for the workers; None where no port is set.
+    """Reserve the port for gRPC while the block runs, and yield its address; None if no port is set.
 
-    A socket is bound there and does not listen: gRPC takes none that is open already. InvalidRequest if the port cannot
-    be bound, or if the packages for gRPC are not installed.
+    A socket is bound to it and does not listen, as gRPC opens its own in each worker. Raises InvalidRequest if the port
+    cannot be bound, or if the packages for gRPC are not installed.
     """
     if settings.grpc_port is None:
         yield None
@@ -119,11 +118,11 @@ def reserving_grpc_port(settings: Settings, extensions: Sequence[Extension]) -> 
 
 
 def load_grpc(extensions: Sequence[Extension]) -> None:
-    """Load what serves gRPC, so that each worker is born with it; that starts no thread and no part of gRPC's core.
+    """Import the code that serves gRPC before workers are forked; this starts no thread and no part of gRPC's core.
 
-    InvalidRequest if its packages are not installed.
+    Raises InvalidRequest if its packages are not installed.
     """
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its core writes to standard error what clients do wrong
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # else its core writes errors of clients to standard error
     try:
         import_module("opensearch_ml_stream.plugin.grpc_port.server")
         for extension in extensions:
@@ -133,18 +132,18 @@ def load_grpc(extensions: Sequence[Extension]) -> None:
         if (error.name or "").startswith("opensearch_ml_stream"):
             raise
         raise InvalidRequest(
-            f"The port for gRPC needs packages that are not installed ({error.name}): {install_command('grpc')}"
+            f"Serving gRPC needs packages that are not installed ({error.name}): {install_command('grpc')}"
         ) from None
 
 
 def announce_grpc(settings: Settings, address: str) -> None:
-    """Log the address."""
+    """Log the address of the gRPC port."""
     log.info("listening for gRPC on %s%s", address, " (TLS)" if settings.tls_certificate else "")
 
 
 def _reserved(host: str, port: int) -> socket.socket:
     try:
-        with bind(host, port) as first:  # for itself, so that a port in use is an error
+        with bind(host, port) as first:  # alone, so that a port in use is an error
             found = first.getsockname()[1]
         return bind(host, found, shared=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The certificate of the port: an SSLContext out of the files that the settings name, made anew when these change."""
+"""The certificate of the port: an SSLContext of the files that the settings name, reloaded when these change."""
 
 import asyncio
 import logging
@@ -25,9 +25,9 @@ log = logging.getLogger("opensearch_ml_stream")
 
 @dataclass(frozen=True, slots=True)
 class PortCertificate:
-    """A certificate with its key, and the TLS of connections that present it.
+    """A certificate with its key, and the SSLContext of connections that use it.
 
-    `authorities` is PEM of those that may have issued the clients' certificates.
+    `authorities` are the authorities for clients' certificates, in PEM.
     """
 
     context: ssl.SSLContext
@@ -36,9 +36,9 @@ class PortCertificate:
 
 
 def read_certificate_files(settings: Settings) -> Contents | None:
-    """Return what the files of the port's TLS hold, None where the settings name no certificate.
+    """Return the contents of the port's TLS files, None if the settings name no certificate.
 
-    InvalidRequest if one cannot be read, or if the settings contradict each other.
+    Raises InvalidRequest if one cannot be read, or if the settings contradict each other.
     """
     _check_settings(settings)
     if not settings.tls_certificate:
@@ -48,7 +48,7 @@ def read_certificate_files(settings: Settings) -> Contents | None:
 
 
 def create_certificate(settings: Settings, contents: Contents) -> PortCertificate:
-    """Return the port's certificate out of what its files hold. InvalidRequest says which file is wrong, and why."""
+    """Return the port's certificate from the contents of its files; InvalidRequest says which file is wrong."""
     pair = parse_files(_files(settings), contents)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -65,7 +65,7 @@ def create_certificate(settings: Settings, contents: Contents) -> PortCertificat
 
 
 def warn_of_dates(certificate: PortCertificate, now: datetime | None = None) -> None:
-    """Log a certificate that clients will not accept because of its dates."""
+    """Log a warning if clients will not accept the certificate because of its dates."""
     now = now or datetime.now(UTC)
     own = certificate.pair.certificates[0]
     if own.not_valid_after_utc <= now:
@@ -77,17 +77,17 @@ def warn_of_dates(certificate: PortCertificate, now: datetime | None = None) -> 
 
 
 class ReloadingCertificate:
-    """The port's certificate; `current` is replaced by what the files hold now, if it is good, for new connections.
+    """The port's certificate. `current`, which new connections use, is replaced when valid new files are found.
 
-    `at_start` is what the files held when the server started: a worker that is born later, while they are broken,
-    begins with that. Of the workers, which all see the same, one `logs`.
+    `at_start` are the files' contents when the server started, which a worker uses that is started while the files are
+    broken. Only one of the workers `logs`, since all see the same.
     """
 
     def __init__(self, settings: Settings, at_start: Contents, *, logs: bool = True) -> None:
         self._settings = settings
         self._logs = logs
-        self._refused = ""  # why what the files hold is not in force
-        self._seen = self._in_force = self._read()  # what they held, or why they could not be read
+        self._refused = ""  # why the present files are not used
+        self._seen = self._in_force = self._read()  # contents, or why they could not be read
         try:
             self.current = self._create(self._seen)
         except InvalidRequest as error:
@@ -96,10 +96,10 @@ class ReloadingCertificate:
             self.current = self._create(at_start)
 
     def reload(self) -> bool:
-        """Look at the files, and return whether there is a new certificate; for a thread, as it reads files.
+        """Read the files, and return whether there is a new certificate. To be called in a thread.
 
-        A change counts when two looks in a row see the same, so that files which are written one after another are
-        not read in between. What is wrong is logged once, and tried again: it may have been a full disk.
+        A change is accepted when two reads in a row see the same, as the files may be written one after another. An
+        error is logged once, and the files are tried again, since the disk may have been full.
         """
         now = self._read()
         before, self._seen = self._seen, now
@@ -124,7 +124,7 @@ class ReloadingCertificate:
     async def watching(
         self, show: Callable[[PortCertificate], None], background: BackgroundTasks
     ) -> AsyncIterator[None]:
-        """Look at the files again and again while the block runs, and show each certificate that comes into force."""
+        """Reload the files while the block runs, and call `show` with each new certificate."""
         show(self.current)
 
         async def look() -> float:

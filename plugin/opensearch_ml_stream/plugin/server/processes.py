@@ -1,7 +1,7 @@
-"""Processes of the server: how they are forked, what each is given, and how the parent knows that they live.
+"""Processes of the server: how they are forked, what each is given, and how the parent knows that they are alive.
 
-A worker is a copy of this process, so it has all modules at once and starts in milliseconds. That is sound as long
-as this process has one thread and no event loop.
+A worker is a fork of this process, so all modules are loaded and it starts in milliseconds. This is safe because this
+process has one thread and no event loop.
 """
 
 import faulthandler
@@ -23,7 +23,7 @@ from opensearch_ml_stream.plugin.task_failures import TaskFailures
 from opensearch_ml_stream.plugin.tls.files import Contents
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-DUMP_SIGNAL = signal.SIGUSR1  # a worker writes where each of its threads is; lines of code only, no values
+DUMP_SIGNAL = signal.SIGUSR1  # a worker then writes the stacks of its threads: lines of code, no values
 _HANDLED = (*STOP_SIGNALS, signal.SIGCHLD)
 
 BEAT_SECONDS = 1.0
@@ -33,18 +33,18 @@ log = logging.getLogger("opensearch_ml_stream")
 
 
 class Processes:
-    """The child processes of this one. `stops` counts the signals that ask for a stop."""
+    """The child processes of this one. `stops` counts the signals to stop."""
 
     def __init__(self) -> None:
         self.stops = 0
         self._wake_end, self._waker = os.pipe()
-        self._parent_end, self._parent = os.pipe()  # the reading end is at its end when this process is
+        self._parent_end, self._parent = os.pipe()  # the reading end sees the end when this process ends
         for end in (self._wake_end, self._waker):
             os.set_blocking(end, False)
 
     @contextmanager
     def handling_signals(self) -> Iterator[None]:
-        """Count stop signals instead of dying of them."""
+        """Count signals to stop, while the block runs, instead of ending."""
         before = {number: signal.signal(number, self._note) for number in _HANDLED}
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         try:
@@ -55,9 +55,10 @@ class Processes:
                 signal.signal(number, handler)
 
     def start(self, work: Callable[[int], None]) -> int:
-        """Run `work` in a new process; return its id. `work` gets a descriptor that is at its end when this process is.
+        """Run `work` in a new process; return its id. OSError if none can be started now.
 
-        Signals wait until the new process has handlers of its own, or is known here. OSError if there can be none now.
+        `work` gets a descriptor that is readable when this process has ended. Signals are blocked until the new process
+        has its own handlers.
         """
         _flush_stdout()
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
@@ -70,20 +71,20 @@ class Processes:
         return pid
 
     def kill(self, pid: int, number: int) -> None:
-        """Send a signal to a child that has not been collected by `ended`."""
+        """Send a signal to a child that `ended` has not returned."""
         os.kill(pid, number)
 
     def wait(self, seconds: float) -> None:
-        """Wait for a signal, the end of a child among them, or until the time has passed."""
+        """Wait for a signal or the end of a child, or until the time has passed."""
         if select.select([self._wake_end], [], [], seconds)[0]:
             os.read(self._wake_end, 4096)
 
     def pause(self, seconds: float) -> None:
-        """Do nothing for so long, whatever has failed."""
+        """Sleep, whatever has failed."""
         sleep(seconds)
 
     def ended(self) -> Iterator[tuple[int, int]]:
-        """Return the children that have ended: id and exit code, or the negative number of a signal."""
+        """Yield the children that have ended: id and exit code, or the negative number of a signal."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -128,41 +129,42 @@ def _flush_stdout() -> None:
 
 
 class Heartbeats:
-    """Heartbeats of the processes, each at its place: turns of its loop, counted each second, and whether it is ready.
+    """Heartbeats of the processes by place, in memory that they share with the parent.
 
-    They are in memory shared with the parent.
+    A heartbeat is a turn of the process's event loop, counted once a second.
     """
 
     def __init__(self, places: int) -> None:
         self._cells = memoryview(mmap.mmap(-1, 8 * _CELLS * places)).cast("Q")
 
     def reset(self, place: int) -> None:
-        """Begin anew for another worker at this place."""
+        """Start over for a new process at this place."""
         self._cells[place * _CELLS] = self._cells[place * _CELLS + 1] = 0
 
     def count(self, place: int) -> int:
-        """Return how often the worker has turned its loop."""
+        """Return the number of heartbeats."""
         return self._cells[place * _CELLS]
 
     def is_ready(self, place: int) -> bool:
-        """Return whether the worker serves."""
+        """Return whether the process is ready."""
         return self._cells[place * _CELLS + 1] == 1
 
     def set_ready(self, place: int) -> None:
-        """Note that the worker serves."""
+        """Mark the process as ready."""
         self._cells[place * _CELLS + 1] = 1
 
     async def beat(self, place: int) -> float:
-        """Count a turn of this event loop; return the seconds until the next that is to be counted."""
+        """Count a heartbeat; return the seconds until the next."""
         self._cells[place * _CELLS] += 1
         return BEAT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessContext:
-    """What a process is given; `parent` is a descriptor that is at its end when the server has ended.
+    """What a process is given by its parent.
 
-    The folder and the two that count are shared by all, each has its own number.
+    All processes share `folder`, `heartbeats` and `failures`. `number` is this one's place. `parent` is a descriptor
+    that is readable when the parent process has ended.
     """
 
     folder: Path
@@ -177,6 +179,6 @@ class WorkerContext(ProcessContext):
     """What a worker is given."""
 
     listener: socket.socket
-    certificate_files: Contents | None = None  # what those of the port's TLS held when the server started
+    certificate_files: Contents | None = None  # the contents of the port's TLS files when the server started
     grpc_address: str | None = None
-    login_key: bytes | None = None  # which no file ever holds
+    login_key: bytes | None = None  # it is never written to a file

@@ -1,4 +1,4 @@
-"""`serve`: holds the port, and runs a supervisor over one worker process or several."""
+"""`serve`: open the ports, and run the supervisor of the worker processes."""
 
 import gc
 import os
@@ -32,8 +32,8 @@ from opensearch_ml_stream.plugin.task_failures import TaskFailures
 def serve(settings: Settings) -> int:
     """Serve until a signal; return the exit code: 0, or 1 if no worker could serve or one had to be killed.
 
-    OSError if the port cannot be bound, InvalidRequest if no store can have that URL, if it has no cluster and requests
-    should go to one, for the port's certificate, or for the port of gRPC.
+    Raises OSError if the HTTP port cannot be bound, InvalidRequest if the settings of the store, the certificate, the
+    gRPC port or an extension are wrong.
     """
     file_descriptors.open_standard_streams()
     configure_logging(settings)
@@ -58,10 +58,10 @@ def serve(settings: Settings) -> int:
         announce(bound)
         if grpc_address is not None:
             announce_grpc(settings, grpc_address)
-        # After that line, as prometheus_client looks when it is loaded; and here, so that each worker is born with it.
+        # After that line, as prometheus_client reads the variable when it is imported; before the workers are forked.
         worker = import_module("opensearch_ml_stream.plugin.server.worker")
         _load_extensions(extensions)
-        gc.freeze()  # else collections would copy what the workers share with this process, and hold its end up
+        gc.freeze()  # else collections would copy memory that workers share with this process, and delay its end
         places = bound.workers + len(sides)
         heartbeats, failures = Heartbeats(places), TaskFailures(places + 1)
         login_key = secrets.token_bytes(32)
@@ -92,7 +92,7 @@ def serve(settings: Settings) -> int:
 
 
 async def check_callers(settings: Settings) -> None:
-    """Raise InvalidRequest if nobody could call, as callers from elsewhere need an account and there is none."""
+    """Raise InvalidRequest if clients on other machines need an account and there is none."""
     configure_logging(settings)
     async with open_store(settings.store, settings.index_prefix) as store:
         await check_start(settings.security, settings.host, store)
@@ -112,6 +112,6 @@ def _load_extensions(extensions: Sequence[Extension]) -> None:
 
 
 def _side_processes(extensions: Sequence[Extension], settings: Settings, folder: Path) -> list[ServerProcess]:
-    """Return the processes that run beside the workers."""
+    """Return the processes that extensions run beside the workers."""
     declared = [process for extension in extensions for process in extension.processes]
     return [process for process in declared if load(process.prepare)(settings, folder)]

@@ -1,4 +1,4 @@
-"""A process beside the workers, which an extension declares: watched and replaced as they are."""
+"""The main function of a process that an extension runs beside the workers."""
 
 import asyncio
 import signal
@@ -14,19 +14,19 @@ from opensearch_ml_stream.rest_handlers.base_path import Paths
 
 
 class Running(Protocol):
-    """What such a process does while it runs."""
+    """The object that such a process runs, as an extension opens it."""
 
     async def drain(self, seconds: float) -> None:
-        """Wait so long at most for what others have asked of it."""
+        """Wait for calls in flight, at most so many seconds."""
         ...
 
     def kill(self) -> None:
-        """End at once what it has started."""
+        """End at once everything that it has started."""
         ...
 
 
 def run_side_process(process: ServerProcess, settings: Settings, paths: Paths, context: ProcessContext) -> None:
-    """Run until a signal, or until the server has ended."""
+    """Run until a signal, or until the parent process has ended."""
     background = BackgroundTasks(context.failures, context.number)
     tasks = (background,) if process.has_tasks else ()
     running = load(process.run)(settings, context.folder, paths, *tasks)
@@ -56,5 +56,5 @@ async def _run(
         loop.add_signal_handler(signal.SIGTERM, stop)
         context.heartbeats.set_ready(context.number)
         await signals.wait()
-        if orphaned.is_set():  # else the supervisor has waited for the workers, so that no call is in flight
+        if orphaned.is_set():  # else the workers have ended before, and no call is in flight
             await running.drain(grace)

@@ -1,7 +1,7 @@
-"""Supervisor: starts the workers, replaces those that die or hang, and sees to it that a stop comes to its end.
+"""Supervisor: starts the workers, replaces those that die or hang, and stops them in time.
 
-It keeps no time of the workers' by a clock: a worker is silent for as long as this process has seen it silent. So
-nobody is killed because the machine slept, or because all processes were stopped and went on.
+It does not compare times of a clock: a worker is silent for as long as this process has observed it silent. So none is
+killed because the machine slept or because all processes were suspended.
 """
 
 import logging
@@ -15,25 +15,25 @@ from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.task_failures import ProcessFailures
 
 TURN_SECONDS = 0.5
-MIN_WORKER_LIFE_SECONDS = 1.0  # a worker that dies sooner is not replaced at once, so as not to spin
-MAX_START_PAUSE_SECONDS = 30.0  # between tries to start one that cannot be started, or ends before it serves
+MIN_WORKER_LIFE_SECONDS = 1.0  # a worker that dies sooner is replaced after this time
+MAX_START_PAUSE_SECONDS = 30.0  # between attempts to start one that cannot be started or ends before it is ready
 BLOCKED_SECONDS = 10.0
-START_SECONDS = 60.0  # until then a worker that does not serve yet may block
-DUMP_SECONDS = 1.0  # for a worker to say where it hangs
-STOP_SECONDS = 4.5  # beyond the grace time; with the turn a stop takes no more than 5 s beyond it
+START_SECONDS = 60.0  # a worker that is not ready may block for this time
+DUMP_SECONDS = 1.0  # for a worker to write where it hangs
+STOP_SECONDS = 4.5  # beyond the grace time; with a turn, a stop takes at most 5 s beyond it
 SECOND_STOP_SECONDS = 1.0
 SIDE_STOP_SECONDS = 4.0  # for the processes beside the workers, once these have ended
 
-TASK = "supervisor"  # under which its failures are counted
+TASK = "supervisor"  # the name under which its failures are counted
 
 log = logging.getLogger("opensearch_ml_stream")
 
 
 @dataclass(slots=True)
 class Worker:
-    """A worker process, or a `side` process, which is watched and replaced as workers are; "" for a worker.
+    """A worker process, or a process beside the workers; `side` is the title of such a one, "" for a worker.
 
-    `silent`: seconds seen without a heartbeat; `age`: seconds seen since its start.
+    `silent` are the observed seconds without a heartbeat, `age` those since its start.
     """
 
     place: int
@@ -42,23 +42,23 @@ class Worker:
     beats: int = 0
     silent: float = 0.0
     age: float = 0.0
-    dump_requested: bool = False  # where it hangs
+    dump_requested: bool = False  # of where it hangs
     slow_start: bool = False
     serves: bool = False
     told_to_stop: bool = False
 
     @property
     def title(self) -> str:
-        """What it is called in the log."""
+        """Its name in the log."""
         return f"{self.side or 'worker'} {self.pid}"
 
 
 class Supervisor:
     """The parent process of the workers.
 
-    `work(place, parent)` is what the worker at that place does, `on_exit(pid)` what is to be done when it has ended.
-    The processes beside the workers, of these titles, are at the places behind them. They are told to stop when all
-    workers have ended, so that their calls may end.
+    `work(place, parent)` runs in the process at a place, `on_exit(pid)` is called when a process has ended. `sides` are
+    the titles of the processes beside the workers, whose places follow those of the workers. They are told to stop
+    after all workers have ended, so that the workers' calls can end.
     """
 
     def __init__(
@@ -83,17 +83,17 @@ class Supervisor:
         self._failures = failures
         self._sides = sides
         self._workers: dict[int, Worker] = {}
-        self._restarts: dict[int, float] = {}  # places without a worker, and the seconds until they get one
-        self._pauses: dict[int, float] = {}  # by place, before the next try where one has not come to serve
-        self._unstarted: set[int] = set()  # places that have had no process, or none that served, since one failed
-        self._is_failing = False  # the last turn
+        self._restarts: dict[int, float] = {}  # by place that has no process: seconds until it is started
+        self._pauses: dict[int, float] = {}  # by place whose process was not ready: seconds before the next attempt
+        self._unstarted: set[int] = set()  # places that had no ready process since a failure
+        self._is_failing = False  # the last turn failed
         self._stops = 0
-        self._stop_seconds_left = 0.0  # seconds until the rest is killed, in a stop
+        self._stop_seconds_left = 0.0  # until the processes that are left are killed, in a stop
         self._was_ready = False
         self._exit_code = 0
 
     def run(self) -> int:
-        """Run the workers until a signal, then close what this process holds of the port; return the exit code."""
+        """Run the workers until a signal, then close the port; return the exit code."""
         self._failures.register(TASK)
         for place in range(self._settings.workers + len(self._sides)):
             if not self._machine.stops:  # a signal may come at any time
@@ -106,10 +106,10 @@ class Supervisor:
             try:
                 self._machine.wait(TURN_SECONDS)
                 now = self._clock()
-                passed = min(now - last, 2 * TURN_SECONDS)  # more of it this process did not run itself
+                passed = min(now - last, 2 * TURN_SECONDS)  # of more, this process was not running itself
                 last = now
                 self._take_turn(passed)
-            except Exception as error:  # whatever it is, the workers' streams must not end by it
+            except Exception as error:  # no error may end the workers' streams
                 log.exception("the supervisor failed; it goes on")
                 self._failures.failed(TASK, error, again=self._is_failing)
                 self._is_failing = True
@@ -134,7 +134,7 @@ class Supervisor:
             self._start_due(passed)
 
     def _start(self, place: int) -> None:
-        """Start the process at a place; one that cannot be started now is due again later."""
+        """Start the process at a place, or schedule another attempt if that fails."""
         self._heartbeats.reset(place)
         side = "" if place < self._settings.workers else self._sides[place - self._settings.workers]
         try:
@@ -155,14 +155,14 @@ class Supervisor:
         self._workers[pid] = Worker(place, pid, side)
 
     def _count_failed_start(self, place: int, error: OSError | str) -> None:
-        """Count a process that was not started, or ended before it served; it fails until one serves at the place."""
+        """Count a process that did not start or ended before it was ready, as failing until one is ready there."""
         self._failures.failed(TASK, error, again=place in self._unstarted)
         self._unstarted.add(place)
 
     def _pause(self, place: int) -> float:
-        """Return the seconds until the next try at a place where none has come to serve; each time they double.
+        """Return the seconds until the next attempt to start a process; they double with each attempt.
 
-        Clients who come meanwhile are for the workers that serve, if there are any.
+        Meanwhile the other workers get the connections, if any of them is ready.
         """
         others_serve = any(each.serves and not each.side for each in self._workers.values())
         if place < self._settings.workers and others_serve:
@@ -178,7 +178,7 @@ class Supervisor:
                 self._start(place)
 
     def _none_can_serve(self) -> bool:
-        """Return whether no worker has served since the server's start, and each has failed: the next would, too."""
+        """Return whether no worker was ever ready and all have failed, so that the next ones would fail, too."""
         return not self._was_ready and all(place in self._pauses for place in range(self._settings.workers))
 
     def _give_up(self) -> None:
@@ -187,7 +187,7 @@ class Supervisor:
 
     def _handle_exit(self, pid: int, code: int) -> None:
         worker = self._workers.pop(pid, None)
-        if worker is None:  # not one of ours
+        if worker is None:  # not a child that this started
             return
         has_served = worker.serves or self._heartbeats.is_ready(worker.place)
         self._was_ready = self._was_ready or (has_served and not worker.side)
@@ -235,7 +235,7 @@ class Supervisor:
             self._machine.kill(worker.pid, signal.SIGKILL)
 
     def _stop(self) -> None:
-        """Ask all workers to stop; from the second time on, to stop at once."""
+        """Tell all workers to stop; the second time, at once."""
         self._stops = max(self._machine.stops, 1)
         self._listeners.close()
         grace = self._settings.shutdown_grace_seconds if self._stops == 1 else 0
@@ -247,7 +247,7 @@ class Supervisor:
         self._stop_sides()
 
     def _stop_sides(self) -> None:
-        """Ask the processes beside the workers to stop, if no worker is left."""
+        """Tell the processes beside the workers to stop, if no worker is left."""
         for worker in self._workers.values():
             if not worker.side:
                 return
@@ -271,7 +271,7 @@ class Supervisor:
 
 
 def _ending(code: int, *, by_us: bool = False) -> str:
-    """Return how a process with this exit code ended, to be put behind its name; `by_us` if it was to be killed."""
+    """Return how a process ended, as text that follows its name; `by_us` if the supervisor killed it."""
     if code >= 0:
         return f"ended with exit code {code}"
     hint = "; has memory run out?" if code == -signal.SIGKILL and not by_us else ""

@@ -1,7 +1,7 @@
 """One worker process: uvicorn with the sidecar's application, and a graceful stop.
 
-After SIGTERM no new connections are accepted. The responses in flight may end within the grace time, then each is
-ended with an error object; a second signal does that at once.
+After SIGTERM no new connections are accepted. Responses in flight have the grace time to end; those that are left are
+ended with an error object. A second signal does that at once.
 """
 
 import asyncio
@@ -40,12 +40,12 @@ StopPort = Callable[[float], Coroutine[Any, Any, None]]
 LAST_WRITES_SECONDS = 3  # after the grace time: for a slow reader to receive its terminal object
 SWEEP_SECONDS = 1.0
 
-# CPython's defaults (700, 10, 10) run a full collection every few thousand streams' objects: milliseconds each time,
-# while every stream waits.
+# CPython's defaults (700, 10, 10) run a full collection after every few thousand streams, which takes milliseconds in
+# which all streams wait.
 GC_THRESHOLDS = (20_000, 20, 50)
 
-# Of freed memory glibc keeps up to twice the largest block that was freed so far, 256 KiB at first. The rest goes back
-# to the kernel, and whole responses of some 100 kB, a few at a time, would pay for the same pages again and again.
+# glibc keeps up to twice the largest block that was freed so far, 256 KiB at first, and returns more to the kernel. A
+# few parallel responses of 100 kB would allocate the same pages again and again.
 LARGE_BLOCK_BYTES = 4 * 1024 * 1024
 
 
@@ -55,7 +55,7 @@ def run_worker(settings: Settings, context: WorkerContext) -> None:
 
 
 def remove_worker_gauges(pid: int) -> None:
-    """Remove the gauges of a worker that has ended from the metrics of all."""
+    """Remove the gauges of a worker that has ended from the metrics."""
     if MULTIPROC_DIR in os.environ:
         mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
@@ -82,7 +82,7 @@ async def _serve(settings: Settings, context: WorkerContext) -> None:
 async def _port_certificate(
     settings: Settings, context: WorkerContext, sidecar: Sidecar
 ) -> AsyncIterator[ReloadingCertificate | None]:
-    """Keep the port's certificate up to date while the block runs; None without TLS."""
+    """Reload the port's certificate while the block runs; yield None without TLS."""
     if context.certificate_files is None:
         yield None
         return
@@ -103,7 +103,7 @@ async def _grpc_port(
     request_log: RequestLog,
     certificate: ReloadingCertificate | None,
 ) -> AsyncIterator[StopPort]:
-    """Serve gRPC while the block runs, where it has a port; its code is loaded by name, as it may not be installed."""
+    """Serve gRPC while the block runs, if it has a port. Its code is imported by name: grpcio may not be installed."""
     if context.grpc_address is None:
         yield _stop_nothing
         return
@@ -116,11 +116,11 @@ async def _grpc_port(
 
 
 async def _stop_nothing(seconds: float) -> None:
-    """Stop a port that there is not."""
+    """Do nothing: there is no gRPC port."""
 
 
 def connection_limits(settings: Settings) -> ConnectionLimits:
-    """Return the limits that the settings and this process's descriptors allow."""
+    """Return the limits set by the settings and by this process's file descriptors."""
     return ConnectionLimits(
         request_seconds=settings.request_timeout_seconds,
         max_connections=file_descriptors.most_connections(settings.max_connections),
@@ -128,21 +128,21 @@ def connection_limits(settings: Settings) -> ConnectionLimits:
 
 
 def _freeze_start_objects() -> None:
-    """Exempt all present objects from garbage collection, and collect rarely: streams make few reference cycles."""
+    """Exclude all present objects from garbage collection, and collect rarely: streams make few reference cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
 
 
 def keep_freed_memory() -> None:
-    """Free a large block at once, so that glibc keeps what is freed later; `MALLOC_` variables are heeded instead."""
+    """Free a large block, so that glibc keeps more of what is freed later, unless `MALLOC_` variables say otherwise."""
     bytes(LARGE_BLOCK_BYTES)
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server with our connections; its shutdown drains the in-flight responses.
+    """uvicorn's server with the protocol of this package; its shutdown waits for responses in flight.
 
-    `grace` in seconds; `on_ready` is called when connections are accepted. With a `certificate` they are TLS's.
+    `grace` is in seconds. `on_ready` is called when connections are accepted. With a `certificate` they use TLS.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def stopping_with(self, parent: int) -> Iterator[None]:
-        """Stop when the parent process ends, whose descriptor this is."""
+        """Stop when the parent process ends, which makes this descriptor readable."""
         loop = asyncio.get_running_loop()
 
         def stop() -> None:
@@ -214,11 +214,11 @@ class Server(uvicorn.Server):
             loop.remove_reader(parent)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End what is in flight within its time, and close (called by uvicorn)."""
+        """Wait for responses in flight, then close (called by uvicorn)."""
         for server in self.servers:
             server.close()
         connections: list[Any] = list(self.server_state.connections)
-        # Idle ones close; the others will after their response. Some have only just connected, and send their request.
+        # Idle ones close now, others after their response. Those that have just connected may still send a request.
         awaits_requests = any([connection.shutdown() for connection in connections])
         stopping_grpc = asyncio.create_task(self.stop_grpc(self._grace + LAST_WRITES_SECONDS))
         self._drain = asyncio.create_task(
@@ -234,7 +234,7 @@ class Server(uvicorn.Server):
             self._sweeper.cancel()
 
     def stop(self) -> None:
-        """Begin to stop; the second time end the responses in flight at once."""
+        """Begin to stop; the second time, end responses in flight at once."""
         if self.should_exit:
             self._in_flight.interrupt_all()
             for draining in self._draining:
@@ -248,7 +248,7 @@ class Server(uvicorn.Server):
         return TLSHandshake(self._shared, loop, self._certificate.current.context)
 
     async def _sweep(self) -> float:
-        """Let each connection see to what is overdue: one timer for all."""
+        """Check the deadlines of all connections with one timer."""
         now = asyncio.get_running_loop().time()
         connections: set[Any] = self.server_state.connections
         for connection in tuple(connections):

@@ -64,7 +64,7 @@ async def test_connections_without_a_handshake_count_among_the_open_ones(certifi
     _, first = port.connect()
     _, second = port.connect()
     assert (first.is_closing(), second.is_closing()) == (False, True)
-    assert port.warnings == ["1 clients are connected, as many as may be; new connections are closed"]
+    assert port.warnings == ["1 clients are connected, which is the limit; new connections are closed"]
 
 
 @pytest.mark.parametrize(("sent", "answer"), [(b"GET / HTTP/1.1\r\n", b"HTTP/1.1 400 "), (b"\x00", b"")])

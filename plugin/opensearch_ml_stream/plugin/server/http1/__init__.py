@@ -1,1 +1,1 @@
-"""HTTP/1.1 to clients: connections, requests and responses on them, and what a client may take."""
+"""HTTP/1.1 for clients: connections, requests and responses, and the limits on them."""

@@ -1,10 +1,10 @@
-"""Flow control between a client's connection and the tasks that read from it and write to it."""
+"""Flow control on a client's connection: pausing its directions, and ending one whose client stopped reading."""
 
 import asyncio
 
 
 class FlowControl:
-    """Pausing and resuming of both directions, with an asyncio.Event (760 bytes) only while a client is slow."""
+    """Pauses and resumes both directions. There is an asyncio.Event (760 bytes) only while the client is slow."""
 
     __slots__ = ("_transport", "_writable", "read_paused", "write_paused")
 
@@ -47,7 +47,7 @@ class FlowControl:
 
 
 class WriteStall:
-    """The size of a connection's write buffer, looked at once a second while the client is slow."""
+    """Notices a client that has stopped reading, by the size of the write buffer, once a second while it is slow."""
 
     __slots__ = ("_since", "_size")
 
@@ -55,18 +55,18 @@ class WriteStall:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew: the client reads."""
+        """Start over, since the client reads."""
         self._size: int | None = None
         self._since = 0.0
 
     def check(
         self, transport: asyncio.Transport, tcp: asyncio.Transport | None, now: float, unread_seconds: float
     ) -> None:
-        """Break off a connection whose client has taken nothing for so long; `tcp` is the transport beneath TLS."""
+        """Abort the connection if its client has read nothing for so long; `tcp` is the transport beneath TLS."""
         size = transport.get_write_buffer_size()
         if tcp is not None:
             size += tcp.get_write_buffer_size()
-            if size == 0 and transport.is_closing():  # all is sent; TLS would wait for the client's own farewell
+            if size == 0 and transport.is_closing():  # all is sent; TLS would wait for the client to close
                 transport.abort()
         if size != self._size:
             self._size, self._since = size, now

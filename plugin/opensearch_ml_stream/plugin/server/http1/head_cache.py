@@ -1,7 +1,7 @@
-"""Heads that were parsed lately: clients send the same one again and again, but for the length of the body.
+"""A cache of parsed request heads: clients send the same one many times, except for the length of the body.
 
-Equal bytes are parsed to an equal head, so llhttp need not see them twice. Only requests that have come whole are known
-again, by a head without the digits of its `Content-Length`.
+Equal bytes are parsed to an equal head, so llhttp need not parse them again. A head is looked up without the digits of
+its `Content-Length`, and only for a request that has arrived whole in one read.
 """
 
 from typing import Any
@@ -17,9 +17,9 @@ _NAME = b"content-length"
 
 
 class RequestHead:
-    """The head of a request as it was parsed. It may be of many requests, so each takes a copy of the scope.
+    """A parsed request head. It may be shared by many requests, so each copies the scope.
 
-    `scope` is ASGI's, without what the connection knows; `foreign_id` the id that the client sent, or "".
+    `scope` is ASGI's, without the addresses of the connection; `foreign_id` is the id that the client sent, or "".
     """
 
     __slots__ = ("expects_continue", "foreign_id", "keep_alive", "scope")
@@ -31,16 +31,16 @@ class RequestHead:
         self.foreign_id = foreign_id
 
     def scope_with_length(self, length: bytes) -> dict[str, Any]:
-        """Return a copy of the scope, for a body of another length than that with which it was parsed."""
+        """Return a copy of the scope, for a body of this length."""
         scope = self.scope.copy()
         scope["headers"] = [pair if pair[0] != _NAME else (_NAME, length) for pair in scope["headers"]]
         return scope
 
 
 def parts_of_whole_request(data: bytes) -> tuple[bytes, bytes, int] | None:
-    """Return what is alike in heads, the digits of the length, and where the body begins; None if it is not whole.
+    """Split a whole request into the key of its head, the digits of its length, and the offset of its body.
 
-    Whether it is a request at all is for a parser to say.
+    None if the data is not one whole request with a `Content-Length`. Whether it is valid is for a parser to say.
     """
     end = data.find(b"\r\n\r\n")
     if not 0 < end <= MAX_HEAD_SIZE:
@@ -57,7 +57,7 @@ def parts_of_whole_request(data: bytes) -> tuple[bytes, bytes, int] | None:
 
 
 class HeadCache:
-    """Heads of the last seconds, of all connections of a worker. One that nobody sends any more is forgotten."""
+    """The heads that all connections of a worker have sent in the last seconds."""
 
     def __init__(self) -> None:
         self._young: dict[bytes, RequestHead] = {}
@@ -65,20 +65,20 @@ class HeadCache:
         self._aged = 0.0
 
     def find(self, key: bytes) -> RequestHead | None:
-        """Return the head of that key, if it is known."""
+        """Return the head with that key, None if it is not cached."""
         known = self._young.get(key)
         if known is None and (known := self._old.get(key)) is not None:
             self.remember(key, known)
         return known
 
     def remember(self, key: bytes, head: RequestHead) -> None:
-        """Keep a head that was parsed."""
+        """Add a parsed head."""
         if len(self._young) >= MAX_HEADS:
             self._age()
         self._young[key] = head
 
     def expire(self, now: float) -> None:
-        """Forget what was not sent lately; called once a second, with the loop's time."""
+        """Drop heads that were not sent for some time; called once a second, with the loop's time."""
         if now - self._aged >= GENERATION_SECONDS:
             self._aged = now
             self._age()

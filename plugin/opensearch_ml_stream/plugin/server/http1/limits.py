@@ -1,4 +1,4 @@
-"""Limits of a client's connection. Sizes in bytes, times in seconds."""
+"""Limits on a client's connection. Sizes are in bytes, times in seconds."""
 
 from dataclasses import dataclass
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 256
 
-# Requests that wait behind an unfinished response. Clients that pipeline at all send a few.
+# Requests that wait for an unfinished response. Clients that pipeline send a few.
 MAX_PIPELINED = 16
 
-# Of a body that nobody has taken yet, before reading is paused.
+# Unread bytes of a body at which reading is paused.
 HIGH_WATER_BYTES = 64 * 1024
 
-# When the server stops: for the first request of a connection, which may be on its way, and for the rest of a head.
+# When the server stops: for the first request of a connection, which may be in transit, or for the rest of a head.
 LATE_REQUEST_SECONDS = 0.5
 
 NEVER = float("inf")
@@ -20,17 +20,17 @@ NEVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What a client may take: `request_seconds` for a whole request, the others for a part.
+    """Limits on a client: `request_seconds` for a whole request, the other times for a part of one.
 
-    They hold to the second: a sweep over all connections looks once a second.
+    Times are checked once a second.
     """
 
     request_seconds: float = 300
     head_seconds: float = 10
     body_read_seconds: float = 30
-    # Longer than the pools of clients and proxies keep an idle connection (nginx: 60 s), so that they close it, and
-    # none sends a request on one that is being closed here.
+    # Longer than clients and proxies keep an idle connection in their pools (nginx: 60 s). So they close it, and do not
+    # send a request on a connection that is being closed here.
     keep_alive_seconds: float = 75
-    unread_seconds: float = 300  # a client that takes nothing of what is sent
-    linger_seconds: float = 2  # after a response that came before the request's end
+    unread_seconds: float = 300  # in which a client reads nothing
+    linger_seconds: float = 2  # after a response that was sent before the request's end
     max_connections: int = 10_000

@@ -1,7 +1,7 @@
-"""The server's HTTP protocol: one connection of a client, with limits upon what it may take.
+"""The server's HTTP protocol: a client's connection, with limits on its sizes and times.
 
-uvicorn runs it through its option `http`. What a client sends is counted while it arrives, so that at most one read
-(256 KiB) is held beyond a limit. Times are looked at once a second (`check_deadlines`), so that none costs a timer.
+uvicorn runs it through its option `http`. The client's bytes are counted while they arrive, so that at most one read
+(256 KiB) exceeds a limit. Deadlines are checked once a second (`check_deadlines`) instead of by timers.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ from opensearch_ml_stream.plugin.server.http1.request_cycle import RequestCycle
 from opensearch_ml_stream.plugin.server.http1.request_parser import RequestParser
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 
-_PROBE_SECONDS = 0.1  # for a response that is just coming; and then for the client's reset
-_MAX_CHECKS = 5  # an HTTP/1.0 client that closed its side is taken for gone after so many seconds of silence
+_PROBE_SECONDS = 0.1  # for a response that is about to start, and then for the client's reset
+_MAX_CHECKS = 5  # seconds after which an HTTP/1.0 client that closed its side is taken for disconnected
 
 
 class DefaultLines:
-    """The headers that were those of every response when they were last made into `lines` of a head."""
+    """The headers of every response, and the `lines` of a head that they were made into."""
 
     __slots__ = ("headers", "lines")
 
@@ -39,7 +39,7 @@ class DefaultLines:
 
 @dataclass(frozen=True, slots=True)
 class SharedState:
-    """The application and its limits; `state` holds the connections and the tasks, `warn` logs what clients cause."""
+    """What all connections of a worker share; `state` holds the connections and tasks, `warn` logs a warning."""
 
     app: ASGIApp
     state: ServerState
@@ -51,18 +51,18 @@ class SharedState:
     default_lines: DefaultLines = field(default_factory=DefaultLines)
 
     def admit(self, connection: asyncio.Protocol, transport: asyncio.Transport) -> bool:
-        """Count a new connection among the open ones; False, and it is closed, if there are too many."""
+        """Add a new connection to the open ones; if there are too many, close it and return False."""
         connections: set[Any] = self.state.connections
         connections.add(connection)
         most = self.limits.max_connections
         if len(connections) <= most:
             return True
-        self.warn(f"{most} clients are connected, as many as may be; new connections are closed")
+        self.warn(f"{most} clients are connected, which is the limit; new connections are closed")
         transport.abort()
         return False
 
     def forget(self, connection: asyncio.Protocol) -> None:
-        """Count a connection no more."""
+        """Remove a connection from the open ones."""
         connections: set[Any] = self.state.connections
         connections.discard(connection)
 
@@ -75,13 +75,13 @@ class SecureChannel:
     tcp: asyncio.Transport
 
     def mark(self, scope: Scope) -> None:
-        """Tell the application of the TLS beneath a request."""
+        """Describe the TLS connection in a request's scope."""
         scope["scheme"] = "https"
         scope["extensions"]["tls"] = self.extension
 
 
 class StreamingProtocol(asyncio.Protocol):
-    """One connection: requests one after another, each a RequestCycle, and their responses in the same order."""
+    """One connection: its requests, each a RequestCycle, and their responses in the same order."""
 
     __slots__ = (
         "_active",
@@ -110,21 +110,21 @@ class StreamingProtocol(asyncio.Protocol):
         self._shared = shared
         self._loop = loop
         self._parser = RequestParser(self, shared.heads)
-        self._active: RequestCycle | None = None  # its response is the one being made
-        self._reading: RequestCycle | None = None  # its request is the one being received
-        self._queue: tuple[RequestCycle, ...] = ()  # these wait for the active one; a deque takes 760 bytes
-        self._refusal: MLStreamError | None = None  # due when all of these have ended
-        self._ignores_input = self._lingering = False  # deaf to all that may still come
+        self._active: RequestCycle | None = None  # its response is being sent
+        self._reading: RequestCycle | None = None  # its request is being received
+        self._queue: tuple[RequestCycle, ...] = ()  # wait for the active one; a deque would take 760 bytes
+        self._refusal: MLStreamError | None = None  # to be sent when all of these have ended
+        self._ignores_input = self._lingering = False  # ignores all further bytes
         self._has_served = self._is_stopping = False
         self._half_closed: _HalfClosedClient | None = None
         self._deadline = self.request_deadline = NEVER
         self._write_stall = WriteStall()
-        self.secure_channel: SecureChannel | None = None  # of a connection over TLS
+        self.secure_channel: SecureChannel | None = None  # if the connection uses TLS
 
-    # The transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a first request, unless there are too many connections."""
+        """Wait for the first request, unless there are too many connections."""
         self.transport = transport
         self.flow = FlowControl(transport)
         self._client = transport.get_extra_info("peername")
@@ -133,7 +133,7 @@ class StreamingProtocol(asyncio.Protocol):
         self._ignores_input = not self._shared.admit(self, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the responses of a client that is gone."""
+        """End the responses of a client that has disconnected."""
         self._shared.forget(self)
         for cycle in (self._active, self._reading, *self._queue):
             if cycle is not None:
@@ -144,7 +144,7 @@ class StreamingProtocol(asyncio.Protocol):
         self._parser.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take a whole request whose head is known; parse all else."""
+        """Take a whole request whose head is cached; parse anything else."""
         if self._ignores_input:
             return
         parts = parts_of_whole_request(data) if self._parser.is_between else None
@@ -159,7 +159,7 @@ class StreamingProtocol(asyncio.Protocol):
             self._refuse(error)
 
     def eof_received(self) -> bool:
-        """Return whether a client that sends no more may still receive: if all its requests are whole; not over TLS."""
+        """Keep the connection of a client that closed its side, if its requests are whole; not over TLS."""
         if self._lingering or self._active is None or self._reading is not None or self.secure_channel is not None:
             return False
         self._ignores_input = True
@@ -176,28 +176,28 @@ class StreamingProtocol(asyncio.Protocol):
         """Note that the transport accepts bytes again."""
         self.flow.resume_writing()
 
-    # The parser calls.
+    # Called by the parser.
 
     def begin_request(self) -> None:
-        """Give the head its time."""
+        """Set the deadlines of a request."""
         now = self._loop.time()
         self.request_deadline = now + self._shared.limits.request_seconds
         self._deadline = now + self._shared.limits.head_seconds
 
     def take_head(self, head: RequestHead) -> None:
-        """Start the application, or let the request wait for the response before it."""
+        """Start the application, or queue the request until the response before it has ended."""
         if not self._ignores_input:
             self.wait_for_body()
             self._take(head, head.scope.copy())
 
     def take_body(self, body: bytes) -> None:
-        """Keep a piece of the body for the application."""
+        """Pass on a piece of the body."""
         if self._reading is not None and not self._ignores_input:
             self.wait_for_body()
             self._reading.add_body(body)
 
     def end_request(self, trailers: Headers) -> None:
-        """Tell the application that the request is whole."""
+        """Pass on that the request is whole."""
         if self._reading is None:
             return
         self._deadline = NEVER
@@ -205,21 +205,21 @@ class StreamingProtocol(asyncio.Protocol):
         self._reading.end_body(trailers)
         self._reading = None
 
-    # A cycle calls.
+    # Called by a cycle.
 
     def response_headers(self) -> Headers:
         """Return the headers of every response: `Date`."""
         return self._shared.state.default_headers
 
     def default_lines(self) -> bytes:
-        """Return the same as lines of a head."""
+        """Return the headers of every response as lines of a head."""
         known, headers = self._shared.default_lines, self._shared.state.default_headers
         if known.headers is not headers:  # uvicorn makes new ones each second
             known.headers, known.lines = headers, b"".join([b"%b: %b\r\n" % pair for pair in headers])
         return known.lines
 
     def response_ended(self) -> None:
-        """Close the connection, start the next request, or wait for one."""
+        """Close the connection, start the next request, or wait for a request."""
         cycle, self._active = self._active, None
         self._shared.state.total_requests += 1
         if self.transport.is_closing() or cycle is None:
@@ -237,12 +237,12 @@ class StreamingProtocol(asyncio.Protocol):
         elif self._reading is None:
             self._wait_for_request()
 
-    # The worker calls.
+    # Called by the worker.
 
     def shutdown(self) -> bool:
-        """Close the connection after the responses to the requests that have come; return whether one is awaited yet.
+        """Close the connection after the responses in flight; return whether a request may still come.
 
-        The first request of a client that has just connected may be on its way, or the rest of a head.
+        The first request of a client that has just connected may be in transit, or the rest of a head.
         """
         if self._active is not None:
             self._ignores_input = self._ignores_input or self._reading is None
@@ -257,7 +257,7 @@ class StreamingProtocol(asyncio.Protocol):
         return False
 
     def check_deadlines(self, now: float) -> None:
-        """See to what is overdue, by the loop's clock; called once a second."""
+        """Act on deadlines that have passed, by the loop's clock; called once a second."""
         closing = self.transport.is_closing()
         if closing or self.flow.write_paused:
             tcp = None if self.secure_channel is None else self.secure_channel.tcp
@@ -270,14 +270,14 @@ class StreamingProtocol(asyncio.Protocol):
             self._half_closed.check()
 
     def _take_whole_request(self, head: RequestHead, length: bytes, body: bytes) -> None:
-        """Start the application on a request that has come whole."""
+        """Start the application for a request that has arrived whole."""
         if (cycle := self._take(head, head.scope_with_length(length))) is not None:
             cycle.add_body(body)
             self.end_request(())
 
     def _take(self, head: RequestHead, scope: dict[str, Any]) -> RequestCycle | None:
-        """Begin a request; None if it gets no response."""
-        if len(self._queue) == MAX_PIPELINED:  # the rest gets no response, as one who pipelines has to expect
+        """Create the cycle of a request and start it or queue it; None if the request is ignored."""
+        if len(self._queue) == MAX_PIPELINED:  # such a client must expect no response to the rest
             self._ignores_input = True
             self._last().keep_alive = False
             return None
@@ -292,7 +292,7 @@ class StreamingProtocol(asyncio.Protocol):
             self.flow.pause_reading()
             self._queue += (cycle,)
             return cycle
-        if scope["http_version"] == "1.1" and not self.flow.write_paused:  # else the head waits, but not the chunks
+        if scope["http_version"] == "1.1" and not self.flow.write_paused:  # else the head alone would wait
             cycle.offer_writer()
         self._start(cycle)
         return cycle
@@ -312,7 +312,7 @@ class StreamingProtocol(asyncio.Protocol):
         return last
 
     def wait_for_body(self) -> None:
-        """Give the next part of the body its time, within that of the whole request."""
+        """Set the deadline of the next part of the body, within that of the whole request."""
         self._deadline = min(self._loop.time() + self._shared.limits.body_read_seconds, self.request_deadline)
 
     def _wait_for_request(self) -> None:
@@ -354,9 +354,9 @@ class StreamingProtocol(asyncio.Protocol):
             self.transport.close()
 
     def _linger(self) -> None:
-        """Close the sending side only, for a while.
+        """Close only the sending side for some time.
 
-        While bytes come in, a closed socket would reset what the client has yet to read (RFC 9112, section 9.6).
+        If bytes arrive on a closed socket, the client loses what it has not read yet (RFC 9112, section 9.6).
         """
         self._ignores_input = self._lingering = True
         self._reading = None
@@ -369,7 +369,7 @@ class StreamingProtocol(asyncio.Protocol):
         limits = self._shared.limits
         before = self._active is not None and self._active is not self._reading
         if before or (self.flow.read_paused and not self._lingering):
-            self._deadline = now + limits.head_seconds  # not the client lets wait
+            self._deadline = now + limits.head_seconds  # the client is not the one that is slow
         elif self._parser.in_head and not self._lingering:
             self._refuse(head_timeout(limits))
         elif self._reading is not None:
@@ -379,15 +379,15 @@ class StreamingProtocol(asyncio.Protocol):
             self.transport.close()
 
     def _give_up_waiting(self) -> None:
-        """Close the connection of a client that sent no request while the server began to stop."""
+        """Close the connection if the client has sent no request since the server began to stop."""
         if self._active is None:
             self.transport.close()
 
 
 class _HalfClosedClient:
-    """A client that has closed its side of the connection: it may wait for its response, or be gone.
+    """Finds out whether a client that has closed its side waits for a response or has disconnected.
 
-    `active` returns the request whose response is being made.
+    `active` returns the request whose response is being sent.
     """
 
     __slots__ = ("_active", "_checks", "_loop", "_transport")
@@ -402,8 +402,8 @@ class _HalfClosedClient:
         loop.call_later(_PROBE_SECONDS, self._probe)
 
     def check(self) -> None:
-        """Break off a connection that was reset. An HTTP/1.0 client, which takes no probe, has its time."""
-        if self._transport.is_closing():  # since the probe: uvloop's closed socket has no options
+        """Abort the connection if it was reset or, of an HTTP/1.0 client, which cannot be probed, after some time."""
+        if self._transport.is_closing():  # a closed socket of uvloop has no options
             return
         peer = self._transport.get_extra_info("socket")
         if peer is not None and peer.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
@@ -414,7 +414,7 @@ class _HalfClosedClient:
                 self._transport.abort()
 
     def _probe(self) -> None:
-        """Send what a client that closed its side may ignore, and one that is not there any more resets."""
+        """Send an interim response: a client that waits ignores it, one that has disconnected resets the connection."""
         if self._awaits_start("1.1"):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self._loop.call_later(_PROBE_SECONDS, self.check)

@@ -1,4 +1,4 @@
-"""Responses to requests that do not reach the application: OpenSearch's error body, then the connection closes."""
+"""Error responses to requests that do not reach the application, after which the connection is closed."""
 
 import http
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ def status_line(status: int) -> bytes:
 
 
 def refusal(error: MLStreamError, headers: Headers) -> bytes:
-    """Return the whole response that refuses a request; `headers` are those of every response."""
+    """Return the response that refuses a request; `headers` are those of every response."""
     body = orjson.dumps(error.body())
     own = [
         (b"content-type", b"application/json; charset=UTF-8"),
@@ -35,12 +35,12 @@ def refusal(error: MLStreamError, headers: Headers) -> bytes:
 
 
 def not_http(why: str) -> InvalidRequest:
-    """Return the refusal of bytes that are no HTTP request of a version we speak; what was sent is not repeated."""
+    """Return the error for bytes that are not a valid request; it does not repeat them."""
     return InvalidRequest(f"The request cannot be read as HTTP/1.1: {why}", type="bad_request_exception")
 
 
 def head_too_large() -> HeadTooLarge:
-    """Return the refusal of a head that is over its limits."""
+    """Return the error for a head that exceeds the limits."""
     return HeadTooLarge(
         f"The request's head (URL and headers) is larger than {MAX_HEAD_BYTES} bytes, or has more than {MAX_HEADERS} "
         "headers"
@@ -48,12 +48,12 @@ def head_too_large() -> HeadTooLarge:
 
 
 def head_timeout(limits: ConnectionLimits) -> RequestTimeout:
-    """Return the refusal of a head that does not come to its end."""
+    """Return the error for a head that is not complete in time."""
     return RequestTimeout(f"The request's head was not whole {limits.head_seconds:g} seconds after its first byte")
 
 
 def body_timeout(limits: ConnectionLimits) -> RequestTimeout:
-    """Return the refusal of a body that does not come to its end."""
+    """Return the error for a body that is not complete in time."""
     return RequestTimeout(
         f"The request's body is not whole: nothing of it came for {limits.body_read_seconds:g} seconds, or "
         f"{limits.request_seconds:g} seconds (setting opensearch_ml_stream.request_timeout_seconds) have passed since "

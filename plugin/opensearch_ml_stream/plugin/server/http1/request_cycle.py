@@ -1,4 +1,4 @@
-"""One request and its response on a connection, by ASGI's messages or, for a prediction, directly."""
+"""One request on a connection and its response, with ASGI's messages or, for predictions, direct calls."""
 
 import asyncio
 import re
@@ -41,14 +41,14 @@ _INTERNAL = Internal("Internal error; the server's log says more", type="excepti
 
 
 class ClientConnection(Protocol):
-    """The connection, as a RequestCycle sees it."""
+    """What a RequestCycle uses of its connection."""
 
     transport: asyncio.Transport
     flow: FlowControl
-    request_deadline: float  # the time by which the request that is being received must be whole
+    request_deadline: float  # when the request that is being received must be whole
 
     def wait_for_body(self) -> None:
-        """Give the next part of the request's body its time."""
+        """Set the deadline of the next part of the request's body."""
         ...
 
     def response_headers(self) -> Headers:
@@ -56,21 +56,21 @@ class ClientConnection(Protocol):
         ...
 
     def default_lines(self) -> bytes:
-        """Return the same headers as the lines of a head."""
+        """Return the same headers as lines of a head."""
         ...
 
     def response_ended(self) -> None:
-        """Go on with what comes after the response that is being sent."""
+        """Go on after the response that was being sent."""
         ...
 
 
 class RequestCycle:
-    """A request, whole or still on its way, and its response; it is a DirectExchange and a ChunkWriter, too.
+    """A request, which may not be complete yet, and its response. It is also a DirectExchange and a ChunkWriter.
 
-    `more_body` while the request's body is not whole, `disconnected` when the client is gone or was refused,
-    `keep_alive` if the connection may serve another request. `begun`, `first_byte` and `last_write` are seconds of
-    `monotonic`. The head of a response that `_holds_head` waits for the first bytes of the body, which ASGI allows: two
-    writes cost twice as much as one.
+    `more_body` while the request's body is not complete, `disconnected` when the client has disconnected or was
+    refused, `keep_alive` if the connection may serve another request. `begun`, `first_byte` and `last_write` are times
+    of `monotonic`. If it `_holds_head`, the response head is sent with the first bytes of the body, which ASGI allows:
+    two writes cost twice as much as one.
     """
 
     __slots__ = (
@@ -96,7 +96,7 @@ class RequestCycle:
         self._body: list[bytes] = []
         self._reservation = BodyReservation(bodies)
         self._has_news = False
-        self._is_received = False  # whole, by the application
+        self._is_received = False  # by the application, to its end
         self._half_closed = False
         self._trailers: Headers = ()  # of the request
         self._waiter: asyncio.Future[None] | None = None
@@ -108,11 +108,11 @@ class RequestCycle:
         self._ends_with_trailers = False
         self._left: int | None = None  # bytes of the response's Content-Length to come
 
-    # What the connection tells.
+    # Called by the connection.
 
     def add_body(self, data: bytes) -> None:
         """Keep bytes of the body until they are received; Throttled if all bodies together are too large."""
-        if self.ended or self.disconnected or self._watcher is not None:  # then nobody wants it
+        if self.ended or self.disconnected or self._watcher is not None:  # then it is not needed
             return
         self._reservation.add(len(data))
         self._body.append(data)
@@ -121,13 +121,13 @@ class RequestCycle:
         self._wake()
 
     def end_body(self, trailers: Headers = ()) -> None:
-        """Note that the request is whole."""
+        """Note that the request is complete."""
         self.more_body = False
         self._trailers = trailers
         self._wake()
 
     def disconnect(self) -> None:
-        """Note that the client is gone, or shall seem so to the application."""
+        """Note that the client has disconnected, or is to appear so to the application."""
         self.disconnected = True
         self._body.clear()
         self._reservation.release()
@@ -136,22 +136,22 @@ class RequestCycle:
             self._watcher.client_disconnected()
 
     def half_close(self) -> None:
-        """Tell the application that the client will send no more: it may have gone for good, or wait for its end."""
+        """Tell the application that the client sends no more; it may have disconnected or wait for the response."""
         self._half_closed = True
         self._wake()
         self._tell_of_half_close()
 
     def offer_writer(self) -> None:
-        """Let the application write chunks, and hold the head for them."""
+        """Offer a ChunkWriter to the application, and send the head with the first chunk."""
         self.scope["extensions"][CHUNK_WRITER] = self
         self._holds_head = True
 
     async def run(self, app: ASGIApp, log: RequestLog) -> None:
-        """Run the application; a defect of it is a 500, or breaks a response off that has begun."""
+        """Run the application. An unexpected error becomes a 500, or aborts a response that has started."""
         self.notes.id = self._foreign_id or next(log.ids)
         try:
             await app(self.scope, self.receive, self.send)
-        except asyncio.CancelledError:  # the server's stop waits no longer
+        except asyncio.CancelledError:  # the server stops and waits no longer
             self._connection.transport.abort()
             raise
         except Exception:
@@ -159,7 +159,7 @@ class RequestCycle:
             await self._fail()
         else:
             if not self.ended and not self.disconnected:
-                log.exception(self, "no whole response was made")
+                log.exception(self, "the response was not completed")
                 await self._fail()
         finally:
             self._body.clear()
@@ -167,7 +167,7 @@ class RequestCycle:
             log.ended(self)
             self.scope = _NO_SCOPE  # the scope holds this
 
-    # For an ASGI application.
+    # Called by ASGI applications.
 
     async def receive(self) -> Message:
         """Return the next part of the body; after the last one wait until the client disconnects (ASGI)."""
@@ -196,10 +196,10 @@ class RequestCycle:
         elif message["type"] == "http.response.body" and self.started and not self.ended:
             self._send_body(message.get("body", b""), message.get("more_body", False))
         elif not self._send_extension(message):
-            raise RuntimeError(f"ASGI message [{message['type']}] out of turn")
+            raise RuntimeError(f"ASGI message [{message['type']}] out of order")
 
     def _send_extension(self, message: Message) -> bool:
-        """Do what a message of `relay_extensions` says; return whether it is one, and in its turn."""
+        """Handle a message of `relay_extensions`; return False if it is none, or out of order."""
         kind = message["type"]
         if kind == INFORMATIONAL and not self.started:
             if self.scope["http_version"] == "1.1":
@@ -219,7 +219,7 @@ class RequestCycle:
         return True
 
     def _send_headers(self, status: int, headers: Headers) -> None:
-        """Send a head; before it what is in every response, but for what it says itself, as relayed ones may."""
+        """Send a head, with the headers of every response, except those that it has itself, as relayed ones may."""
         own = list(headers)
         names = {name for name, _ in own}
         lines: list[bytes] = []
@@ -250,10 +250,10 @@ class RequestCycle:
         self._write(body)
 
     def _break_off(self) -> None:
-        """Close the connection inside a response, so that its client sees that the response is not whole.
+        """Close the connection within a response, so that the client can tell that the response is incomplete.
 
-        The last chunk or byte that a framed body says to come is missing then; a body that only the end of the
-        connection would end is reset.
+        The last chunk is missing then, or bytes of the length. If only the end of the connection would end the body,
+        the connection is reset.
         """
         self._write(b"")
         transport = self._connection.transport
@@ -266,7 +266,7 @@ class RequestCycle:
             transport.abort()
         self.disconnect()
 
-    # As a DirectExchange.
+    # The methods of a DirectExchange.
 
     async def start(self, lines: bytes) -> None:
         """Send the head of a stream."""
@@ -284,7 +284,7 @@ class RequestCycle:
             self._end(body if self._has_body else b"")
 
     def take_body(self, reservation: BodyReservation) -> bytes | None:
-        """Return the body, if it has come whole; see DirectExchange."""
+        """Return the body, if it is complete; see DirectExchange."""
         if self.more_body or self.disconnected or self._is_received:
             return None
         if self._connection.flow.read_paused:
@@ -294,7 +294,7 @@ class RequestCycle:
         return self._received()
 
     def watch(self, watcher: ClientWatcher | None) -> None:
-        """Tell the watcher of the client; see DirectExchange."""
+        """Set the watcher of the client; see DirectExchange."""
         self._watcher = watcher
         if watcher is None:
             return
@@ -306,14 +306,14 @@ class RequestCycle:
         self._tell_of_half_close()
 
     def _invite_body(self) -> None:
-        """Let the client send on what there is of the body, or close."""
+        """Ask the client for the rest of the body, or notice that it closes."""
         if self._expects_continue and self.more_body and not self.started:
             self._expects_continue = False
             self._connection.transport.write(_CONTINUE)
         if self._connection.flow.read_paused:
             self._connection.flow.resume_reading()
 
-    # As a ChunkWriter.
+    # The methods of a ChunkWriter.
 
     def write_chunk(self, data: bytes) -> bool:
         """Write a chunk (RFC 9112, section 7.1) without waiting; False if `drain` must be awaited before the next."""
@@ -325,7 +325,7 @@ class RequestCycle:
         return not connection.flow.write_paused
 
     async def drain(self) -> None:
-        """Wait until a slow client has caught up."""
+        """Wait until the transport accepts more."""
         if self._connection.flow.write_paused:
             await self._connection.flow.drain()
 
@@ -335,8 +335,8 @@ class RequestCycle:
             self._write(b"")
 
     def _begin(self, status: int, lines: bytes, length: int | None, *, says_close: bool = False) -> None:
-        """Make the head; `length` is the Content-Length that it says, None if it says none."""
-        if self.more_body:  # nobody can say whether the client will still send it, and where it ends
+        """Make the head; `length` is its Content-Length, None if it has none."""
+        if self.more_body:  # it is not known whether the client will send the rest, and where that ends
             self.keep_alive = False
         self._left = length
         framing = b""
@@ -356,7 +356,7 @@ class RequestCycle:
         self._head = b"%b%b%b\r\n" % (_STATUS_LINES[status], lines, framing)
 
     def _take_head(self) -> bytes:
-        """Return the head that is still to be sent, and hold it no longer."""
+        """Return the head that is to be sent, and clear it."""
         head, self._head = self._head, b""
         return head
 
@@ -374,7 +374,7 @@ class RequestCycle:
         self._connection.response_ended()
 
     def _received(self) -> bytes:
-        """Hand the body over as far as it has come; whoever receives it reserves it."""
+        """Hand over the part of the body that has arrived; the receiver reserves its memory."""
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         self._body = []
         self._reservation.release()

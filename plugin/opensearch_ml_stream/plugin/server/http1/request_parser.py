@@ -1,4 +1,4 @@
-"""Requests out of a connection's bytes: httptools (llhttp) parses, and what it would keep without bound is counted."""
+"""Parse requests from a connection's bytes, with httptools (llhttp) and limits on what that would keep."""
 
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -17,7 +17,7 @@ _CHECKED = frozenset({*_FRAMING, b"host", b"expect", b"x-request-id"})
 
 
 class Receiver(Protocol):
-    """What a RequestParser calls; an MLStreamError that it raises comes out of `feed`."""
+    """What a RequestParser calls; `feed` raises an MLStreamError that a method raises."""
 
     def begin_request(self) -> None:
         """Note the first byte of a request."""
@@ -32,14 +32,14 @@ class Receiver(Protocol):
         ...
 
     def end_request(self, trailers: Headers) -> None:
-        """Note that a request is whole, with the trailers behind its body."""
+        """Note that a request is complete; `trailers` came after its body."""
         ...
 
 
 class RequestParser:
-    """Parser of the requests on one connection.
+    """Parses the requests on one connection.
 
-    `in_head` from the first byte of a head to its last, `is_between` while no request is being received.
+    `in_head` while a head is being received, `is_between` while no request is.
     """
 
     __slots__ = (
@@ -51,18 +51,18 @@ class RequestParser:
     def __init__(self, receiver: Receiver, heads: HeadCache) -> None:
         self._receiver = receiver
         self._heads = heads
-        self._head: RequestHead | None = None  # while a request is parsed that is whole, as it seems
+        self._head: RequestHead | None = None  # of what seems to be a whole request
         self.is_between = True  # two requests
         self._is_whole = False
         self._muted = False
-        self._unused_bytes = 0  # since a head, or a piece of a body, was complete
+        self._unused_bytes = 0  # since the end of a head or of a piece of a body
         self.in_head = False
-        self._parser: httptools.HttpRequestParser | None = None  # until a head is not known; it takes a kilobyte
+        self._parser: httptools.HttpRequestParser | None = None  # takes a kilobyte, so only while needed
 
     def feed(self, data: bytes, key: bytes | None = None) -> None:
-        """Parse the next bytes; an MLStreamError refuses the request, and nothing may be fed after it.
+        """Parse the next bytes. An MLStreamError refuses the request; nothing may be fed after it.
 
-        With a `key`, they are one whole request as it seems, whose head will be known by it.
+        With a `key`, the bytes seem to be one whole request, whose head is cached under it.
         """
         if key is None:
             self._parse(data)
@@ -70,9 +70,9 @@ class RequestParser:
         self._is_whole = True
         self._parse(data)
         self._is_whole = False
-        if self.is_between and self._head is not None:  # no more than these bytes, as its length says
+        if self.is_between and self._head is not None:  # these bytes were one request
             self._heads.remember(key, self._head)
-            self._parser = None  # the next head will be known
+            self._parser = None  # the next head will probably be cached
         self._head = None
 
     def _parse(self, data: bytes) -> None:
@@ -86,14 +86,14 @@ class RequestParser:
                 self._parse(rest)
         except httptools.HttpParserError as error:
             raise _as_refusal(error) from None
-        if self._unused_bytes > MAX_HEAD_BYTES:  # a head, or extensions of chunks, or trailers, that do not end
+        if self._unused_bytes > MAX_HEAD_BYTES:  # a head, chunk extensions or trailers that do not end
             raise head_too_large()
 
     def close(self) -> None:
-        """Let go of the parser and the receiver, which hold this."""
+        """Drop the parser and the receiver, which refer to this."""
         del self._parser, self._receiver
 
-    # The calls of httptools.
+    # Called by httptools.
 
     def on_message_begin(self) -> None:
         """Begin a head."""
@@ -128,7 +128,7 @@ class RequestParser:
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Check the head and hand it over."""
+        """Check the head and pass it on."""
         if self._muted:
             return
         self.in_head = False
@@ -147,27 +147,27 @@ class RequestParser:
         self._receiver.take_head(head)
 
     def on_body(self, body: bytes) -> None:
-        """Hand over a piece of the body."""
+        """Pass on a piece of the body."""
         self._unused_bytes = 0
         self._receiver.take_body(body)
 
     def on_message_complete(self) -> None:
-        """End the request, unless the parser takes its body for another protocol."""
+        """End the request, unless llhttp takes its body for another protocol."""
         if not self._is_upgrade:
             self.is_between = True
             self._receiver.end_request(self._trailers)
 
     def _new_parser(self) -> httptools.HttpRequestParser:
         parser = self._parser = httptools.HttpRequestParser(self)
-        # What is pipelined behind `Connection: close` is no error: the request before it gets its response.
+        # Bytes after a request with `Connection: close` are no error: that request gets its response.
         parser.set_dangerous_leniencies(lenient_data_after_close=True)
         return parser
 
     def _ignore_upgrade(self) -> None:
-        """Go on in HTTP/1.1 behind a head with `Upgrade`, as a server may (RFC 9110, section 7.8).
+        """Continue with HTTP/1.1 after a head with `Upgrade`, as a server may (RFC 9110, section 7.8).
 
         Java's client asks for `h2c` in its first request. llhttp takes what follows for the other protocol, so a new
-        parser is told, by a head that nobody else sees, of the body that is due.
+        parser is fed a head with the framing of this request, to parse its body.
         """
         self._is_upgrade = False
         parser = self._new_parser()
@@ -189,7 +189,7 @@ class RequestParser:
             raise head_too_large()
 
     def _note(self, name: bytes, value: bytes) -> None:
-        """Note a header that says how the request is read, or what its id is."""
+        """Evaluate a header that affects how the request is read, or has its id."""
         if name == b"host":
             self._hosts += 1
         elif name in _FRAMING:
@@ -200,7 +200,7 @@ class RequestParser:
             self._foreign_id = plain_id(value)
 
     def _check_framing(self, version: str) -> None:
-        """Raise InvalidRequest for a head that servers read in different ways (RFC 9112, sections 2.3, 3.2 and 6.1)."""
+        """Raise InvalidRequest for a head that servers may read differently (RFC 9112, sections 2.3, 3.2 and 6.1)."""
         if version not in ("1.0", "1.1"):
             raise not_http(f"HTTP/{version} is not supported; use HTTP/1.1")
         if self._hosts > 1 or (self._hosts == 0 and version == "1.1"):
@@ -228,7 +228,7 @@ class RequestParser:
 
 
 def _as_refusal(error: httptools.HttpParserError) -> MLStreamError:
-    """Return the refusal for an error of the parser, or for one that left a method above."""
+    """Return the error to refuse a request with, for an error of llhttp or of a method above."""
     if not isinstance(error, httptools.HttpParserCallbackError):
         return not_http(str(error))
     cause = error.__context__

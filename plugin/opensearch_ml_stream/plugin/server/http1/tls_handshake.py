@@ -1,6 +1,6 @@
-"""A client's connection until its TLS handshake is over; then a StreamingProtocol speaks HTTP on it.
+"""A client's connection during its TLS handshake, after which a StreamingProtocol takes over.
 
-It counts among the open connections, and has the time of a request's head for its first byte and for its handshake.
+It counts as an open connection. The limit for a request's head applies to its first byte and to the handshake.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ _PLAIN = InvalidRequest("This port speaks HTTPS only: the URL must begin with ht
 class TLSHandshake(asyncio.Protocol):
     """A connection that is handed over to a StreamingProtocol when its handshake has succeeded.
 
-    It needs uvloop, which delivers what a client sends together with the end of its handshake only after start_tls has
-    returned; asyncio's own loop delivers it before, to a protocol that cannot read it.
+    It needs uvloop, which delivers bytes that a client sends with the end of its handshake after start_tls has
+    returned. asyncio's own loop delivers them earlier, to a protocol that cannot read them.
     """
 
     __slots__ = ("_context", "_deadline", "_first", "_loop", "_shared", "_tcp")
@@ -34,22 +34,22 @@ class TLSHandshake(asyncio.Protocol):
         self._context = context
         self._first = b""
 
-    # The transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first bytes, unless there are too many connections."""
+        """Wait for the first bytes, unless there are too many connections."""
         self._tcp = transport
         self._deadline = self._loop.time() + self._shared.limits.head_seconds
         self._shared.admit(self, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget a client that is gone."""
+        """Remove the connection of a client that has disconnected."""
         self._shared.forget(self)
 
     def data_received(self, data: bytes) -> None:
-        """Start the handshake, or turn away a client that does not speak TLS."""
+        """Start the handshake, or refuse a client that does not speak TLS."""
         self._first += data
-        if len(self._first) > len(data):  # between the first bytes and the turn of `_shake_hands`
+        if len(self._first) > len(data):  # before `_shake_hands` runs
             return
         if data[0] == _HANDSHAKE_RECORD:
             self._tcp.pause_reading()
@@ -63,10 +63,10 @@ class TLSHandshake(asyncio.Protocol):
             self._tcp.write(refusal(_PLAIN, self._shared.state.default_headers))
         self._tcp.close()
 
-    # The worker calls.
+    # Called by the worker.
 
     def check_deadlines(self, now: float) -> None:
-        """Close a connection on which nothing came; called once a second."""
+        """Close the connection if nothing has arrived in time; called once a second."""
         if now >= self._deadline and not self._first:
             self._tcp.abort()
 
@@ -90,7 +90,7 @@ class TLSHandshake(asyncio.Protocol):
             )
             if transport is not None and not transport.is_closing():
                 self._hand_over(transport)
-        except (OSError, ValueError) as error:  # the client is gone, or its certificate's subject cannot be read
+        except (OSError, ValueError) as error:  # a disconnect, or a certificate whose subject cannot be read
             self._tcp.abort()
             if isinstance(error, ssl.SSLError):
                 self._shared.warn(f"a client's TLS handshake failed: {error.reason}")
@@ -98,7 +98,7 @@ class TLSHandshake(asyncio.Protocol):
             self._shared.forget(self)
 
     def _feed_first(self) -> None:
-        """Hand the first bytes to the protocol that start_tls has put in the place of this one."""
+        """Pass the first bytes to the protocol with which start_tls has replaced this one."""
         protocol: Any = self._tcp.get_protocol()
         unread = memoryview(self._first)
         while unread and protocol is not self:
@@ -109,12 +109,12 @@ class TLSHandshake(asyncio.Protocol):
             unread = unread[size:]
 
     def _hand_over(self, transport: asyncio.Transport) -> None:
-        transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)  # as much as without TLS, not eight times that
+        transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)  # as without TLS; the default is eight times that
         extension = tls_extension(transport.get_extra_info("ssl_object"))
         protocol = StreamingProtocol(self._shared, self._loop)
         protocol.secure_channel = SecureChannel(extension, self._tcp)
         transport.set_protocol(protocol)
-        self._shared.forget(self)  # else it would count twice
+        self._shared.forget(self)  # else it would be counted twice
         protocol.connection_made(transport)
 
 
