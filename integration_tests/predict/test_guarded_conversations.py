@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
 from opensearch_ml_stream.connectors.predict.guardrails.payload_texts import readable_text, refusing_pattern
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.extensions.anthropic_api.http.messages_door import MessagesDoor
+from opensearch_ml_stream.extensions.anthropic_api.messages_door import MessagesDoor
 from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor
 from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel

@@ -19,7 +19,7 @@ from opensearch_ml_stream.connectors.documents import connector_document, read_c
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.wire_format import NDJSON, WireFormat
-from opensearch_ml_stream.extensions.anthropic_api.http.messages_door import MessagesDoor
+from opensearch_ml_stream.extensions.anthropic_api.messages_door import MessagesDoor
 from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor
 from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel

@@ -27,7 +27,7 @@ METHODS = {"write", "writelines", "buffer", "fileno"}
 
 PLACES = {
     "plugin.cli.printing": "the place",
-    "extensions.openai_api.terminal.typed_lines": "its prompts, which its caller makes printable",
+    "extensions.openai_api.cli.chat_terminal": "its prompts, which its caller makes printable",
     "extensions.runtimes.keeper.host_process": "a model's own process, whose output is the server's log",
     "runtimes.host.failures": "a model's own process",
 }

@@ -10,8 +10,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from opensearch_ml_stream.extensions.anthropic_api.http.operations import OPERATIONS as ANTHROPIC_OPERATIONS
-from opensearch_ml_stream.extensions.openai_api.http.operations import OPERATIONS as OPENAI_OPERATIONS
+from opensearch_ml_stream.extensions.anthropic_api.opening import OPERATIONS as ANTHROPIC_OPERATIONS
+from opensearch_ml_stream.extensions.openai_api.opening import OPERATIONS as OPENAI_OPERATIONS
 from opensearch_ml_stream.extensions.v2.http.documentation.operations import V2_OPERATIONS
 from opensearch_ml_stream.plugin.app import open_sidecar
 from opensearch_ml_stream.plugin.settings import Settings

@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.anthropic_api.http.messages_door import MessagesDoor
+from opensearch_ml_stream.extensions.anthropic_api.messages_door import MessagesDoor
 from tests.counted_work import steps
 
 MESSAGES = [{"role": "user", "content": "Hi"}]

@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.wire_format import WireFormat
-from opensearch_ml_stream.extensions.anthropic_api.http.messages_door import MessagesDoor
+from opensearch_ml_stream.extensions.anthropic_api.messages_door import MessagesDoor
 from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor
 from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
 from tests.conversation.sent_streams import decoder_as_sent

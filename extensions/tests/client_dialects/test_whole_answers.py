@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usag
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, whole_calls
 from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
-from opensearch_ml_stream.extensions.anthropic_api.http.messages_door import MessagesDoor
+from opensearch_ml_stream.extensions.anthropic_api.messages_door import MessagesDoor
 from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor
 from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
 from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import Asked

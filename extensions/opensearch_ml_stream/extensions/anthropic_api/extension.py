@@ -1,7 +1,10 @@
 """The declaration of Anthropic's Messages API."""
 
-from opensearch_ml_stream.extensions.anthropic_api.paths import MESSAGES_PATH
 from opensearch_ml_stream.plugin.extension import Extension
+
+MESSAGES_PATH = "/v1/messages"
+COUNT_TOKENS_PATH = MESSAGES_PATH + "/count_tokens"
+
 
 EXTENSION = Extension(
     name="anthropic_api",

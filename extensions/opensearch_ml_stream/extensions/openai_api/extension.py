@@ -1,7 +1,17 @@
 """The declaration of OpenAI's API."""
 
-from opensearch_ml_stream.extensions.openai_api.paths import BEGINNINGS
 from opensearch_ml_stream.plugin.extension import Command, Extension
+
+CHAT_PATH = "/v1/chat/completions"
+COMPLETIONS_PATH = "/v1/completions"
+EMBEDDINGS_PATH = "/v1/embeddings"
+MODELS_PATH = "/v1/models"
+RESPONSES_PATH = "/v1/responses"
+INPUT_TOKENS_PATH = RESPONSES_PATH + "/input_tokens"
+
+BEGINNINGS = ("/v1/chat", COMPLETIONS_PATH, EMBEDDINGS_PATH, MODELS_PATH, RESPONSES_PATH)
+"""How the paths of this API begin."""
+
 
 EXTENSION = Extension(
     name="openai_api",
@@ -19,7 +29,7 @@ EXTENSION = Extension(
         ),
         Command(
             "chat",
-            "opensearch_ml_stream.extensions.openai_api.terminal.chat_command:chat",
+            "opensearch_ml_stream.extensions.openai_api.cli.chat_command:chat",
             "Converse with a model; behind a pipe, or with a question, print one answer.",
             takes_model_id=True,
         ),

@@ -1,4 +1,4 @@
-"""Bodies of `/v1/chat/completions` as conversations."""
+"""Bodies of `/v1/chat/completions`, and of `/v1/completions`, as conversations."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import read_chat_request
+from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import read_chat_request, read_completions_request
 
 ASKED: dict[str, Any] = {"role": "user", "content": "Why?"}
 PNG = "data:image/png;base64,iVBORw0KGgo="
@@ -311,3 +311,25 @@ def test_an_error_names_the_member_that_is_wrong(body: dict[str, Any], member: s
     with pytest.raises(InvalidRequest) as raised:
         read_chat_request(body)
     assert raised.value.reason.startswith(member)
+
+
+@pytest.mark.parametrize("prompt", ["Once", ["Once"]])
+def test_a_prompt_is_a_turn_of_the_user(prompt: Any) -> None:
+    read = read_completions_request({"prompt": prompt, "max_tokens": 5, "stop": ["."], "best_of": 1})
+    assert read.turns == (Turn("user", (Text("Once"),)),)
+    assert read.options == {"max_tokens": 5, "stop": ["."]}
+    assert read.unknown == {}
+    assert read.member("turns") == "prompt"
+
+
+def test_what_only_completions_have_is_unknown() -> None:
+    read = read_completions_request({"prompt": "Once", "echo": True, "suffix": "End", "best_of": 3, "logprobs": 2})
+    assert read.unknown == {"echo": True, "suffix": "End", "best_of": 3}
+    assert read.options == {"logprobs": True, "top_logprobs": 2}
+    assert read.member("top_logprobs") == "logprobs"
+
+
+@pytest.mark.parametrize("prompt", [None, 5, [], [1, 2], [[1, 2]], ["a", "b"]])
+def test_a_prompt_of_anything_but_one_text_is_refused(prompt: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"^prompt must be"):
+        read_completions_request({"prompt": prompt})

@@ -20,9 +20,13 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.syntax import provider_json
 from opensearch_ml_stream.connectors.wire_format import ChunkFormat
-from opensearch_ml_stream.extensions.anthropic_api.protocol.endings import said_beside, stop_reason, usage_fields
 from opensearch_ml_stream.extensions.anthropic_api.protocol.errors import error_body
-from opensearch_ml_stream.extensions.anthropic_api.protocol.ids import tool_id
+from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_response import (
+    said_beside,
+    stop_reason,
+    tool_id,
+    usage_fields,
+)
 from opensearch_ml_stream.extensions.anthropic_api.protocol.well_formed import (
     SENT_EVENT,
     BlockStart,

@@ -1,4 +1,4 @@
-"""Whole responses of `/v1/messages`."""
+"""Messages of `/v1/messages` as JSON: whole ones, and the members that the events of a stream repeat."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -7,24 +7,29 @@ from typing import Any
 import msgspec
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, whole_calls
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import end_with_calls
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.syntax import provider_json
-from opensearch_ml_stream.extensions.anthropic_api.protocol.endings import said_beside, stop_reason, usage_fields
-from opensearch_ml_stream.extensions.anthropic_api.protocol.ids import tool_id
 from opensearch_ml_stream.extensions.anthropic_api.protocol.well_formed import (
     Block,
     Message,
+    MessageUsage,
     Name,
     StopReason,
-    Usage,
     is_of,
 )
 
 MEMBER = "opensearch_ml_stream"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_STOP_REASONS = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+}
+_FINER_REASONS = {"stop_sequence": "stop", "pause_turn": "stop", "model_context_window_exceeded": "length"}
 
 
 def whole_message(answer: WholeAnswer, model: str, message_id: str) -> bytes:
@@ -47,7 +52,7 @@ def _as_sent(answer: WholeAnswer, model: str, message_id: str) -> Mapping[str, A
         form = None
     if form is not None and all(block.is_whole for block in form.content):
         return sent
-    forms = {"id": Name, "model": Name, "content": list[Block], "stop_reason": StopReason, "usage": Usage}
+    forms = {"id": Name, "model": Name, "content": list[Block], "stop_reason": StopReason, "usage": MessageUsage}
     kept = {name: sent[name] for name, form in forms.items() if is_of(sent.get(name), form)}
     if not all(msgspec.convert(block, Block).is_whole for block in kept.get("content", ())):
         del kept["content"]
@@ -96,3 +101,44 @@ def _input(arguments: str, name: str, *, is_cut: bool) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UpstreamError(f"The arguments of the model's call of the tool [{name}] are not a JSON object")
     return value
+
+
+def tool_id(message_id: str, index: int) -> str:
+    """Return the id of a tool call of a message."""
+    return f"toolu_{message_id.removeprefix('msg_')}_{index}"
+
+
+def stop_reason(ending: Ending) -> str:
+    """Return why the answer ended. UpstreamError if the provider broke it off: Anthropic has no reason for that."""
+    native = ending.native_finish_reason
+    if native is not None and _FINER_REASONS.get(native) == ending.finish_reason:
+        return native
+    reason = _STOP_REASONS.get(ending.finish_reason)
+    if reason is None:
+        raise UpstreamError(f"The provider broke its answer off: {native or ending.finish_reason}")
+    return reason
+
+
+def usage_fields(usage: Usage | None) -> dict[str, Any]:
+    """Return the counts: `input_tokens` without those of the cache, and 0 for what is not known but has to be there."""
+    usage = usage or Usage()
+    cached, written = usage.cached_tokens, usage.cache_write_tokens
+    fields: dict[str, Any] = {
+        "input_tokens": max((usage.input_tokens or 0) - (cached or 0) - (written or 0), 0),
+        "cache_creation_input_tokens": written or 0,
+        "cache_read_input_tokens": cached or 0,
+        "output_tokens": usage.output_tokens or 0,
+    }
+    if usage.reasoning_tokens is not None:
+        fields["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
+    return fields
+
+
+def said_beside(ending: Ending, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the ML route's terminal object says and Anthropic's form has no place for."""
+    fields: dict[str, Any] = {}
+    if ending.finish_reason == "content_filter" and ending.native_finish_reason not in (None, "refusal"):
+        fields["native_finish_reason"] = ending.native_finish_reason
+    if ending.guardrail is not None:
+        fields["guardrail"] = ending.guardrail
+    return {**fields, **extra}

@@ -18,7 +18,7 @@ class _Form(msgspec.Struct, kw_only=True, gc=False):
     """An object of which these members have to be of these types; it may have others."""
 
 
-class Usage(_Form):
+class MessageUsage(_Form):
     """Counts of tokens."""
 
     input_tokens: Count
@@ -61,7 +61,7 @@ class Message(_Form):
     model: str
     content: list[Block]
     stop_reason: StopReason
-    usage: Usage
+    usage: MessageUsage
 
 
 class _BegunMessage(_Form):
@@ -70,7 +70,7 @@ class _BegunMessage(_Form):
     role: Literal["assistant"]
     model: str
     content: list[Block]
-    usage: Usage
+    usage: MessageUsage
     stop_reason: StopReason | None = None
 
 

@@ -4,7 +4,7 @@ import os
 import shlex
 from urllib.parse import quote
 
-from opensearch_ml_stream.extensions.openai_api.paths import MODELS_PATH
+from opensearch_ml_stream.extensions.openai_api.extension import MODELS_PATH
 from opensearch_ml_stream.plugin.cli.credentials import KEY_VARIABLE
 from opensearch_ml_stream.plugin.cli.options import Json, ModelName
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_note, print_text

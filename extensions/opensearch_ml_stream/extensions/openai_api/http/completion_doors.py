@@ -8,13 +8,11 @@ from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_CHAT, OPENAI_COMPLETIONS, ClientRequest
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.wire_format import WireFormat
-from opensearch_ml_stream.extensions.openai_api.protocol.chat_events import ChatEvents
-from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import read_chat_request
-from opensearch_ml_stream.extensions.openai_api.protocol.completions_events import CompletionsEvents
-from opensearch_ml_stream.extensions.openai_api.protocol.completions_request import read_completions_request
+from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import read_chat_request, read_completions_request
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
 from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
 from opensearch_ml_stream.extensions.openai_api.protocol.sent_chunks import SentChatChunks, SentTextChunks
+from opensearch_ml_stream.extensions.openai_api.protocol.stream_events import ChatEvents, CompletionsEvents
 from opensearch_ml_stream.extensions.openai_api.protocol.whole_responses import (
     as_sent,
     chat_response,

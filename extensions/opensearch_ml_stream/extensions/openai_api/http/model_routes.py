@@ -1,17 +1,41 @@
 """`/v1/models`: the models that the caller may see."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from opensearch_ml_stream.extensions.openai_api.paths import MODELS_PATH
-from opensearch_ml_stream.extensions.openai_api.protocol.model_objects import model_list, model_object
+from opensearch_ml_stream.extensions.openai_api.extension import MODELS_PATH
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
+
+OWNER = "opensearch-ml-stream"
+
+
+def model_object(id: str, source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the object of a stored model, under the name or the id by which it is asked for."""
+    created = source.get("created_time")
+    return {
+        "id": id,
+        "object": "model",
+        "created": created // 1000 if isinstance(created, int) else 0,
+        "owned_by": OWNER,
+    }
+
+
+def model_list(models: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    """Return the list of models with these ids: each by its name, or by its id where several have the name."""
+    names = Counter(source.get("name") for _, source in models)
+    data = [
+        model_object(name if (name := source.get("name")) and names[name] == 1 else model_id, source)
+        for model_id, source in models
+    ]
+    return {"object": "list", "data": data}
+
 
 ListModels = Callable[[Caller], Awaitable[list[tuple[str, Mapping[str, Any]]]]]
 """Returns ids and stored fields of the models that a caller may see."""

@@ -13,13 +13,12 @@ from opensearch_ml_stream.connectors.conversation.conversation import Conversati
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_RESPONSES, ClientRequest
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.connectors.wire_format import WireFormat
+from opensearch_ml_stream.extensions.openai_api.extension import RESPONSES_PATH
 from opensearch_ml_stream.extensions.openai_api.http.completion_doors import Clock
-from opensearch_ml_stream.extensions.openai_api.paths import RESPONSES_PATH
 from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent import ResponsesStream
-from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject, whole_response
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_request import read_responses_request
-from opensearch_ml_stream.extensions.openai_api.protocol.responses_response import whole_response
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.routes.response_ids import new_id

@@ -1,6 +1,6 @@
 """The parts of a message's content: texts, images, sounds and files."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,22 +18,35 @@ _FILE_TYPES = {
     "txt": "text/plain",
 }  # by the end of a file's name, where nothing else says its type
 _BASE64 = ";base64"
+_TEXTS = {"input_text": "text", "output_text": "text", "refusal": "refusal", "text": "text"}
+_OF_OUTPUT = ("annotations", "logprobs")  # of an answer, which ask for nothing when they are sent back
 
 
 def read_content(value: Any, path: str, unknown: dict[str, Any]) -> list[Text | Media]:
-    """Return the parts of a content: a string, or an array of parts.
+    """Return the parts of a chat message's content: a string, or an array of parts.
 
     Those of types that are not known here go to `unknown`, by their paths.
     """
+    return _read_parts(value, path, unknown, _read_part)
+
+
+def read_item_content(value: Any, path: str, unknown: dict[str, Any]) -> list[Text | Media]:
+    """Return the parts of the content that an item has, in the form of the Responses API."""
+    return _read_parts(value, path, unknown, _read_item_part)
+
+
+def _read_parts(
+    value: Any, path: str, unknown: dict[str, Any], read: Callable[[Any, str, dict[str, Any]], Text | Media | None]
+) -> list[Text | Media]:
     if isinstance(value, str):
         return [Text(value)]
     if not isinstance(value, list):
         raise InvalidRequest(f"{path} must be a string or an array of parts")
-    parts = [_read_part(Members(part, f"{path}[{place}]"), unknown) for place, part in enumerate(value)]
+    parts = [read(part, f"{path}[{place}]", unknown) for place, part in enumerate(value)]
     return [part for part in parts if part is not None]
 
 
-def read_data_url(url: str, path: str) -> tuple[str, str]:
+def _read_data_url(url: str, path: str) -> tuple[str, str]:
     """Return media type and base64 of a `data:` URL."""
     head, comma, data = url.removeprefix("data:").partition(",")
     if not comma or not head.endswith(_BASE64):
@@ -41,7 +54,7 @@ def read_data_url(url: str, path: str) -> tuple[str, str]:
     return head.removesuffix(_BASE64).partition(";")[0].lower(), data
 
 
-def read_file(members: Members) -> Media:
+def _read_file(members: Members) -> Media:
     """Return the file of `{"file_data", "file_id", "filename"}`."""
     name = members.take("filename", str) or ""
     file_id, data = members.take("file_id", str), members.take("file_data", str)
@@ -51,20 +64,21 @@ def read_file(members: Members) -> Media:
         raise InvalidRequest(f"{members.path('file_data')} is missing: it must be a string")
     media_type = _FILE_TYPES.get(name.rpartition(".")[2].lower(), "")
     if data.startswith("data:"):
-        said, data = read_data_url(data, members.path("file_data"))
+        said, data = _read_data_url(data, members.path("file_data"))
         media_type = said or media_type
     return Media("file", media_type, data, name=name)
 
 
-def read_image(url: str, path: str, detail: str) -> Media:
+def _image_at(url: str, path: str, detail: str) -> Media:
     """Return the image at a URL, which may hold it."""
     if not url.startswith("data:"):
         return Media("image", url=url, detail=detail)
-    media_type, data = read_data_url(url, path)
+    media_type, data = _read_data_url(url, path)
     return Media("image", media_type, data, detail=detail)
 
 
-def _read_part(members: Members, unknown: dict[str, Any]) -> Text | Media | None:
+def _read_part(value: Any, path: str, unknown: dict[str, Any]) -> Text | Media | None:
+    members = Members(value, path)
     kind = members.need("type", str)
     cache: Mapping[str, Any] | None = members.take("cache_control", dict)
     part: Text | Media
@@ -87,13 +101,42 @@ def _read_part(members: Members, unknown: dict[str, Any]) -> Text | Media | None
 
 def _read_image_url(members: Members) -> Media:
     url = members.need("url", str)
-    return read_image(url, members.path("url"), members.take("detail", str) or "")
+    return _image_at(url, members.path("url"), members.take("detail", str) or "")
 
 
-def read_audio(members: Members) -> Media:
+def _read_audio(members: Members) -> Media:
     """Return the sound of `{"data", "format"}`."""
     form = members.need("format", str)
     return Media("audio", _AUDIO_TYPES.get(form, f"audio/{form}"), members.need("data", str))
 
 
-_MEDIA = {"image_url": _read_image_url, "input_audio": read_audio, "file": read_file}
+_MEDIA = {"image_url": _read_image_url, "input_audio": _read_audio, "file": _read_file}
+
+
+def _read_item_part(value: Any, path: str, unknown: dict[str, Any]) -> Text | Media | None:
+    members = Members(value, path)
+    kind = members.need("type", str)
+    part: Text | Media
+    if kind in _TEXTS:
+        members.drop(*_OF_OUTPUT)
+        part = Text(members.need(_TEXTS[kind], str))
+    elif kind == "input_image":
+        part = _read_input_image(members)
+    elif kind == "input_file" and (url := members.take("file_url", str)):
+        part = Media("file", url=url, name=members.take("filename", str) or "")
+    elif kind == "input_file":
+        part = _read_file(members)
+    elif kind == "input_audio":
+        part = _read_audio(Members(members.take_any("input_audio"), members.path("input_audio")))
+    else:
+        unknown[path] = value
+        return None
+    unknown.update(members.unread())
+    return part
+
+
+def _read_input_image(members: Members) -> Media:
+    detail = members.take("detail", str) or ""
+    if file_id := members.take("file_id", str):
+        return Media("image", file_id=file_id, detail=detail)
+    return _image_at(members.need("image_url", str), members.path("image_url"), detail)

@@ -10,6 +10,9 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 OWN_MEMBER = "opensearch_ml_stream"
 """Where a response says what OpenAI's API has no place for: the model that answered in another's place, warnings."""
 
+REASONING, SIGNATURE = "reasoning_content", "reasoning_signature"
+"""Members of an assistant's message, in and out, that OpenAI's API itself does not have."""
+
 
 class Envelope(NamedTuple):
     """Of a response that is made here. `created` is in seconds since 1970, `model` the name that the client gave."""

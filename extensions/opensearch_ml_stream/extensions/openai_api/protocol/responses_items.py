@@ -1,23 +1,22 @@
-"""The JSON of a response of `/v1/responses` and of the items of its output.
-
-https://platform.openai.com/docs/api-reference/responses/object. Texts are given as the inside of a JSON string.
-"""
+"""The JSON of a response of `/v1/responses` and of the items of its output."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Ending, Usage
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, whole_calls
 from opensearch_ml_stream.connectors.conversation.conversation import JSONObject
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
-from opensearch_ml_stream.extensions.openai_api.protocol.envelope import OWN_MEMBER, own_fields
+from opensearch_ml_stream.extensions.openai_api.protocol.envelope import OWN_MEMBER, own_fields, with_refusal
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import (
     ClientTool,
     client_tools,
     free_form_input,
 )
+from opensearch_ml_stream.extensions.openai_api.protocol.well_formed import is_response
 
 _SIGNATURE = "signature:"
 
@@ -197,3 +196,42 @@ def _usage(usage: Usage | None) -> dict[str, Any] | None:
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
         "total_tokens": inputs + outputs if usage.total_tokens is None else usage.total_tokens,
     }
+
+
+def whole_response(answer: WholeAnswer, response: ResponseObject) -> bytes:
+    """Return an answer as a response; one of a provider of this dialect is as it was sent if it is well formed."""
+    if answer.is_as_sent and is_response(answer.response):
+        return to_json({**answer.response, **own_member(answer.ending, answer.extra)})
+    ending = with_refusal(answer.ending) if answer.chunk.refusal else answer.ending
+    last = "completed" if status(ending) == "completed" else "incomplete"
+    return response.ended(_output(answer.chunk, response, last), ending, answer.extra)
+
+
+def _output(chunk: Chunk, response: ResponseObject, last: str) -> list[bytes]:
+    """Return the items: reasoning, a message, calls. The last of an answer that is not whole may be cut off."""
+    output: list[bytes] = []
+
+    def new_id(prefix: str) -> bytes:
+        return f"{prefix}_{response.token}_{len(output)}".encode()
+
+    calls = whole_calls(chunk.tool_calls)
+    if chunk.reasoning or chunk.signature:
+        output.append(reasoning(new_id("rs"), _inside(chunk.reasoning), chunk.signature))
+    if text := chunk.text.removesuffix(chunk.refusal):
+        own = "completed" if calls or chunk.refusal else last
+        output.append(message(new_id("msg"), own, output_text(_inside(text))))
+    if chunk.refusal:
+        own = "completed" if calls else last
+        output.append(message(new_id("msg"), own, refusal(_inside(chunk.refusal))))
+    for one in calls:
+        own = "completed" if one is not calls[-1] else last
+        arguments = _inside(one.arguments or ("{}" if own == "completed" else ""))
+        call_id, tool = one.id or new_id("call").decode(), response.tool(one.name or "")
+        said = free_form_text(arguments) if tool.is_free_form else arguments
+        output.append(call(new_id("fc"), own, call_id, tool, said))
+    return output
+
+
+def _inside(text: str) -> bytes:
+    """Return the inside of the JSON string of a text."""
+    return orjson.dumps(text)[1:-1]

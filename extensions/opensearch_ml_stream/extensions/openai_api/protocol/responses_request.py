@@ -20,9 +20,9 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import EFFORTS, read_schema
+from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import EFFORTS, read_format, read_mode
+from opensearch_ml_stream.extensions.openai_api.protocol.content_parts import read_item_content
 from opensearch_ml_stream.extensions.openai_api.protocol.members import HINTS, Members
-from opensearch_ml_stream.extensions.openai_api.protocol.responses_content import read_item_content
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import signature_in
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import (
     ADDITIONAL_TOOLS,
@@ -82,12 +82,7 @@ def read_responses_request(body: JSONObject) -> Conversation:
         stream_options = Members(of_stream, "stream_options")
         stream_options.drop("include_obfuscation")  # of lengths, which nothing here pads
         unknown.update(stream_options.unread())
-    members.drop(
-        "model",
-        "client_metadata",
-        *HINTS,
-        *[name for name in body if name in _ASK_NOTHING and body[name] == _ASK_NOTHING[name]],
-    )
+    members.drop(*_HINTS, *[name for name in body if name in _ASK_NOTHING and body[name] == _ASK_NOTHING[name]])
     return Conversation(
         turns,
         tuple(tools.functions),
@@ -230,10 +225,7 @@ def _read_tools(members: Members, tools: ToolReader, unknown: dict[str, Any]) ->
     if kind in ("function", "custom"):
         read = ToolChoice("named", _name(choice))
     elif kind == "allowed_tools" and (allowed := _allowed(choice)):
-        mode = choice.need("mode", str)
-        if mode not in ("auto", "required"):
-            raise InvalidRequest(f"{choice.path('mode')} must be auto or required")
-        read = ToolChoice("auto" if mode == "auto" else "required")
+        read = read_mode(choice)
         tools.functions = [tool for tool in tools.functions if tool.name in allowed]
     else:
         unknown["tool_choice"] = value
@@ -279,15 +271,4 @@ def _read_text(members: Members, options: dict[str, Any], unknown: dict[str, Any
         options["verbosity"] = verbosity
     value = members.take("format", dict)
     unknown.update(members.unread())
-    if value is None:
-        return None
-    inner = Members(value, "text.format")
-    kind = inner.need("type", str)
-    if kind == "text":
-        return None
-    if kind == "json_object":
-        return AnswerFormat("json")
-    if kind != "json_schema":
-        unknown["text.format"] = value
-        return None
-    return read_schema(inner, inner.need("schema", dict), unknown)
+    return read_format(value, "text.format", unknown, is_flat=True)

@@ -24,8 +24,7 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls,
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat
 from opensearch_ml_stream.connectors.providers.openai_completions import OpenAICompletions
-from opensearch_ml_stream.extensions.openai_api.protocol.chat_messages import REASONING
-from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope, usage_object
+from opensearch_ml_stream.extensions.openai_api.protocol.envelope import REASONING, Envelope, usage_object
 from opensearch_ml_stream.extensions.openai_api.protocol.well_formed import (
     MAX_CHOICES,
     Call,

@@ -10,8 +10,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usag
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import ResponsesEvents
-from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
-from opensearch_ml_stream.extensions.openai_api.protocol.responses_response import whole_response
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject, whole_response
 
 _STOP = Ending()
 CALLS = (

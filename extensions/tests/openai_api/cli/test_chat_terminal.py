@@ -9,9 +9,8 @@ import httpx
 import pytest
 from rich.console import Console
 
-from opensearch_ml_stream.extensions.openai_api.terminal.chat_terminal import COMMANDS, ChatTerminal
-from opensearch_ml_stream.extensions.openai_api.terminal.chat_thread import ChatThread
-from opensearch_ml_stream.extensions.openai_api.terminal.typed_lines import TypedLines
+from opensearch_ml_stream.extensions.openai_api.cli.chat_terminal import COMMANDS, ChatTerminal, TypedLines
+from opensearch_ml_stream.extensions.openai_api.cli.chat_thread import ChatThread
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
 
 PNG = {"type": "image_url", "image_url": {"url": "data:image/png;base64,/w=="}}

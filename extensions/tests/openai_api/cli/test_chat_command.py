@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.in_memory_sidecar import Body, InMemorySidecar
-from tests.openai_api.terminal.chat_events import DONE, END, call, delta, end, sent
+from tests.openai_api.cli.chat_events import DONE, END, call, delta, end, sent
 
 HELLO = sent(delta(content="Hel"), delta(content="lo"), END) + DONE
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.extensions.openai_api.terminal.chat_thread import ChatThread
+from opensearch_ml_stream.extensions.openai_api.cli.chat_thread import ChatThread
 
 CALLS: dict[str, Any] = {
     "role": "assistant",

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.extensions.openai_api.terminal.answer_figures import AnswerFigures
-from opensearch_ml_stream.extensions.openai_api.terminal.chat_answer import ChatAnswer, Piece, read_events
+from opensearch_ml_stream.extensions.openai_api.cli.chat_answer import AnswerFigures, ChatAnswer, Piece, read_events
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed
-from tests.openai_api.terminal.chat_events import DONE, END, call, delta, end, sent
+from tests.openai_api.cli.chat_events import DONE, END, call, delta, end, sent
 
 
 def answer_of(*events: dict[str, Any]) -> ChatAnswer:

@@ -2,14 +2,14 @@
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Timer
 
 import pytest
 from rich.console import Console
 
-from opensearch_ml_stream.extensions.openai_api.terminal.answer_screen import DRAW_SECONDS, AnswerScreen
-from opensearch_ml_stream.extensions.openai_api.terminal.chat_answer import Piece
+from opensearch_ml_stream.extensions.openai_api.cli.answer_screen import DRAW_SECONDS, AnswerScreen, MarkdownBlocks
+from opensearch_ml_stream.extensions.openai_api.cli.chat_answer import Piece
 
 _SEQUENCES = re.compile(r"\x1b\[[0-9;?]*([A-Za-z])")
 
@@ -181,3 +181,50 @@ def test_nothing_stands_there_twice_when_an_answer_has_come_in_pieces() -> None:
     for size in (1, 2, 5, 20):
         pieces = [Piece(text[place : place + size]) for place in range(0, len(text), size)]
         assert last_drawn(*pieces) == whole
+
+
+def blocks_of(text: str, size: int) -> Sequence[str]:
+    blocks = MarkdownBlocks()
+    ended = [block for place in range(0, len(text), size) for block in blocks.feed(text[place : place + size])]
+    return [*ended, *blocks.close()]
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("one", ["one"]),
+        ("one\ntwo\n\nthree", ["one\ntwo\n", "three"]),
+        ("```py\na\n\nb\n```\n\nafter", ["```py\na\n\nb\n```\n", "after"]),
+        ("~~~~\n\n~~~\n```\n\n~~~~\n\nafter", ["~~~~\n\n~~~\n```\n\n~~~~\n", "after"]),
+        ("```code``` in a line\n\nafter", ["```code``` in a line\n", "after"]),
+        ("1. a\n\n   more of a\n\n2. b", ["1. a\n\n   more of a\n", "2. b"]),
+        ("|a|\n|-|\n|1|\n\n\n# title\n", ["|a|\n|-|\n|1|\n\n", "# title\n"]),
+        ("\n\na", ["\n", "a"]),
+    ],
+)
+def test_a_block_ends_where_no_later_line_can_belong_to_it(text: str, blocks: Sequence[str]) -> None:
+    for size in (1, 3, len(text)):
+        assert blocks_of(text, size) == blocks
+
+
+def test_the_tail_is_the_block_that_is_being_written() -> None:
+    blocks = MarkdownBlocks()
+    blocks.feed("one\n\ntwo\nthr")
+    assert blocks.tail(10, 100) == "two\nthr"
+    assert blocks.tail(1, 100) == "two\nthr"
+    blocks.feed("ee\nfour")
+    assert blocks.tail(1, 100) == "three\nfour"
+    assert blocks.tail(10, 6) == "o\nthree\nfour"
+
+
+def test_the_tail_of_long_code_is_code() -> None:
+    blocks = MarkdownBlocks()
+    blocks.feed("```py\n" + "x = 1\n" * 100 + "y")
+    assert blocks.tail(2, 100) == "```py\nx = 1\nx = 1\ny"
+
+
+def test_a_tail_is_no_longer_than_was_asked_for_whatever_the_lines_are() -> None:
+    for text in ("x" * 10_000, "x\n" * 10_000, ("x" * 1_000 + "\n") * 10):
+        blocks = MarkdownBlocks()
+        blocks.feed(text)
+        assert len(blocks.tail(50, 80)) <= 160

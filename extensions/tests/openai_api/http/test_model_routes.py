@@ -1,6 +1,6 @@
 """Models as OpenAI's API lists them."""
 
-from opensearch_ml_stream.extensions.openai_api.protocol.model_objects import model_list
+from opensearch_ml_stream.extensions.openai_api.http.model_routes import model_list
 
 
 def test_a_name_that_two_models_have_is_no_id() -> None:

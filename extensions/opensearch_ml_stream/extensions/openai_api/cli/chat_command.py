@@ -10,18 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
-from opensearch_ml_stream.extensions.openai_api.paths import CHAT_PATH
-from opensearch_ml_stream.extensions.openai_api.terminal.answer_figures import AnswerFigures
-from opensearch_ml_stream.extensions.openai_api.terminal.attached_file import read_attachment
-from opensearch_ml_stream.extensions.openai_api.terminal.chat_answer import ChatAnswer, read_events
-from opensearch_ml_stream.extensions.openai_api.terminal.chat_thread import ChatThread
+from opensearch_ml_stream.extensions.openai_api.cli.attached_file import read_attachment
+from opensearch_ml_stream.extensions.openai_api.cli.chat_answer import AnswerFigures, ChatAnswer, read_events
+from opensearch_ml_stream.extensions.openai_api.cli.chat_thread import ChatThread
+from opensearch_ml_stream.extensions.openai_api.extension import CHAT_PATH
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.options import ModelName
 from opensearch_ml_stream.plugin.cli.printing import print_json_line, print_note, print_text
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 
-_HERE = "opensearch_ml_stream.extensions.openai_api.terminal."  # what draws is loaded where there is a terminal
+_HERE = "opensearch_ml_stream.extensions.openai_api.cli."  # what draws is loaded where there is a terminal
 
 
 @takes_sidecar
@@ -68,7 +67,7 @@ def _answer_once(api: SidecarAPI, thread: ChatThread, *, json: bool) -> None:
                 print_json_line(event)
         elif sys.stdout.isatty():
             console = import_module("opensearch_ml_stream.plugin.cli.terminal_console").TerminalConsole()
-            draw = import_module(f"{_HERE}drawn_answer").draw_answer
+            draw = import_module(f"{_HERE}answer_screen").draw_answer
             draw(console, events, ChatAnswer(), AnswerFigures(monotonic))
         else:
             _print_text(events)

@@ -1,27 +1,120 @@
 """A conversation on a terminal: what is typed is asked, or is a command."""
 
-from collections.abc import Callable, Mapping
-from contextlib import closing
+import readline
+import signal
+import sys
+import termios
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, Self, TypeVar
 
 from rich.console import Console
 
-from opensearch_ml_stream.extensions.openai_api.paths import CHAT_PATH
-from opensearch_ml_stream.extensions.openai_api.terminal.answer_figures import AnswerFigures
-from opensearch_ml_stream.extensions.openai_api.terminal.attached_file import read_attachment
-from opensearch_ml_stream.extensions.openai_api.terminal.chat_answer import ChatAnswer, read_events
-from opensearch_ml_stream.extensions.openai_api.terminal.chat_thread import ChatThread
-from opensearch_ml_stream.extensions.openai_api.terminal.drawn_answer import draw_answer, say
-from opensearch_ml_stream.extensions.openai_api.terminal.saved_thread import as_json, as_markdown
-from opensearch_ml_stream.extensions.openai_api.terminal.stop_key import StopKey
-from opensearch_ml_stream.extensions.openai_api.terminal.typed_lines import TypedLines
+from opensearch_ml_stream.extensions.openai_api.cli.answer_screen import draw_answer, say
+from opensearch_ml_stream.extensions.openai_api.cli.attached_file import read_attachment
+from opensearch_ml_stream.extensions.openai_api.cli.chat_answer import AnswerFigures, ChatAnswer, read_events
+from opensearch_ml_stream.extensions.openai_api.cli.chat_thread import ChatThread, as_json, as_markdown
+from opensearch_ml_stream.extensions.openai_api.extension import CHAT_PATH
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.printable_text import printable
+from opensearch_ml_stream.plugin.cli.printing import print_text
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
 from opensearch_ml_stream.plugin.cli.terminal_console import TerminalConsole
+
+T = TypeVar("T")
+
+_LOCAL_MODES = 3  # of what tcgetattr returns
+
+
+class StopKey(AbstractContextManager["StopKey"]):
+    """Ends the reading of what comes, and never cuts a drawing of it in two.
+
+    While it is entered what is typed is not shown, and read at the next prompt.
+    """
+
+    def __init__(self) -> None:
+        self.is_pressed = False
+        self._is_reading = False
+        self._handler_before: Any = signal.SIG_DFL
+        self._modes_before: list[Any] = []
+
+    def __enter__(self) -> Self:
+        self._modes_before = termios.tcgetattr(sys.stdin)
+        silent = list(self._modes_before)
+        silent[_LOCAL_MODES] &= ~termios.ECHO
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, silent)
+        self._handler_before = signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGINT, self._handler_before)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._modes_before)
+
+    def until_pressed(self, items: Iterator[T]) -> Iterator[T]:
+        """Yield the items that come before the key is pressed."""
+        while True:
+            try:
+                self._is_reading = (
+                    True  # from here on the key ends a reading, so what was pressed before it is looked at
+                )
+                if self.is_pressed:
+                    return
+                for item in items:
+                    self._is_reading = False
+                    yield item
+                    break
+                else:
+                    return
+            except KeyboardInterrupt:
+                return
+            finally:
+                self._is_reading = False
+
+    def _press(self, number: int, frame: FrameType | None) -> None:
+        self.is_pressed = True
+        if self._is_reading:
+            raise KeyboardInterrupt
+
+
+_MORE = "… "
+
+
+class TypedLines:
+    """Reads texts of one or more lines; the arrow keys bring earlier ones back."""
+
+    def __init__(self) -> None:
+        readline.set_auto_history(False)
+        readline.parse_and_bind("set enable-bracketed-paste on")  # what is pasted is one text, whatever lines it has
+
+    def read(self, prompt: str) -> str | None:
+        """Return a text, "" for one that was given up (Ctrl-C), None at the end (Ctrl-D, or Ctrl-C where it is empty).
+
+        A line that ends with a backslash goes on in the next.
+        """
+        lines: list[str] = []
+        try:
+            while True:
+                line = input(_MORE if lines else prompt)
+                lines.append(line.removesuffix("\\"))
+                if not line.endswith("\\"):
+                    break
+        except EOFError:
+            print_text()
+            return None
+        except KeyboardInterrupt:
+            print_text()
+            return "" if lines or readline.get_line_buffer() else None
+        text = "\n".join(lines).encode("utf-8", "replace").decode()  # without the halves of characters
+        if text.strip():
+            readline.add_history(text)
+        return text
+
 
 _SWITCHES = {"on": True, "off": False}
 

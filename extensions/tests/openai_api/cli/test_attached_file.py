@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from opensearch_ml_stream.extensions.openai_api.cli.attached_file import read_attachment
 from opensearch_ml_stream.extensions.openai_api.protocol.content_parts import read_content
-from opensearch_ml_stream.extensions.openai_api.terminal.attached_file import read_attachment
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 
 PNG = {"type": "image_url", "image_url": {"url": "data:image/png;base64,/w=="}}

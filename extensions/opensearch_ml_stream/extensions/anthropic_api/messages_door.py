@@ -8,8 +8,12 @@ from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, ClientRequest
 from opensearch_ml_stream.extensions.anthropic_api.protocol.body_members import Members
 from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_events import MessageEvents
-from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_request import read_conversation
+from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_request import (
+    read_conversation,
+    read_counted_conversation,
+)
 from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_response import whole_message
+from opensearch_ml_stream.rest_handlers.routes.token_count_endpoint import CountRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +47,10 @@ class MessagesDoor:
         conversation = {name: value for name, value in body.items() if name not in ("model", "stream")}
         request = ClientRequest(ANTHROPIC, conversation, read_conversation)
         return AskedMessage(model, is_stream, request, f"msg_{self.new_id()}")
+
+
+def read_counted_message(body: dict[str, Any]) -> CountRequest:
+    """Return the model, and what is to be counted."""
+    model = Members(body).required_text("model")
+    body.pop("model")
+    return model, ClientRequest(ANTHROPIC, body, read_counted_conversation)

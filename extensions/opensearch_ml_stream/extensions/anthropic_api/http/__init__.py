@@ -1,1 +1,0 @@
-"""The routes of Anthropic's Messages API."""

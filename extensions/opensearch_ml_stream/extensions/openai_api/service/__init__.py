@@ -1,1 +1,0 @@
-"""The use cases of OpenAI's API that are not conversations."""

@@ -1,1 +1,0 @@
-"""The command `chat`: a conversation with a model in the terminal."""
