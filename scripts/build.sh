@@ -15,7 +15,7 @@ cd "$trial"  # so that nothing of the checkout is imported
 bin/opensearch-ml-stream --version
 bin/opensearch-ml-stream blueprints list >blueprints.txt  # not into a pipe: grep -q closes it at the first match
 grep -q '^openai-chat' blueprints.txt || { echo "the wheel lacks the blueprints" >&2; exit 1; }
-ls lib/python*/site-packages/opensearch_ml_stream/extensions/generate_stream/http/demo/demo.{html,css,js} >/dev/null
+ls lib/python*/site-packages/opensearch_ml_stream/extensions/generate_stream/demo/demo.{html,css,js} >/dev/null
 bin/python -m opensearch_ml_stream.plugin --version >/dev/null
 bin/python -W error -c 'from opensearch_ml_stream.client import AsyncStreamingMLClient, StreamingMLClient, async_predict_stream, predict_stream'
 cd "$OLDPWD"

@@ -20,8 +20,8 @@ from integration_tests.support.sidecars import Sidecar
 
 from opensearch_ml_stream.connectors import protobuf_wire
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.ml_service.grpc.ml_messages import ML_SERVICE, message_class
-from opensearch_ml_stream.extensions.ml_service.protocol.predict_request import read_predict_request
+from opensearch_ml_stream.extensions.ml_service.ml_service import ML_SERVICE, message_class
+from opensearch_ml_stream.extensions.ml_service.predict_messages import read_predict_request
 from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, read_head, read_request
 from opensearch_ml_stream.extensions.v2.protocol.messages import DATATYPES

@@ -22,8 +22,7 @@ from opensearch_ml_stream.connectors.errors import (
     Unavailable,
     UpstreamError,
 )
-from opensearch_ml_stream.extensions.ml_service.grpc.ml_messages import message_class
-from opensearch_ml_stream.extensions.ml_service.grpc.ml_service import ml_handlers
+from opensearch_ml_stream.extensions.ml_service.ml_service import message_class, ml_handlers
 from opensearch_ml_stream.plugin.grpc_port.calls import CallHandlers
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.rest_handlers import actions

@@ -1,8 +1,10 @@
 """The declaration of `/generate-stream`."""
 
-from opensearch_ml_stream.extensions.generate_stream.paths import GENERATE_STREAM_PATH
 from opensearch_ml_stream.extensions.generate_stream.settings import GenerateStreamSettings
 from opensearch_ml_stream.plugin.extension import PLAIN_ERRORS, Extension
+
+GENERATE_STREAM_PATH = "/generate-stream"
+
 
 EXTENSION = Extension(
     name="generate_stream",

@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs, fi
 from opensearch_ml_stream.connectors.predict.pre_process import Step, plan_steps
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.extensions.v2.protocol.messages import Tensor
-from opensearch_ml_stream.extensions.v2.protocol.model_metadata import metadata_tensors
+from opensearch_ml_stream.extensions.v2.service.stored_inference_models import metadata_tensors
 from tests.v2.protocol.predict_input_setup import BLUEPRINTS, compiled, read, text
 
 # Texts that a number, a list or a name could be taken for.

@@ -1,5 +1,7 @@
 """Inferences of V2 over the predictions: what is sent, what comes back, what is refused."""
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,11 @@ from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, No
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels, UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, ResponseShape, Tensor
-from opensearch_ml_stream.extensions.v2.service.stored_inference_models import StoredInferenceModels
+from opensearch_ml_stream.extensions.v2.service.stored_inference_models import (
+    MAX_BYTES_AT_ONCE,
+    ReadingThread,
+    StoredInferenceModels,
+)
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
@@ -378,3 +384,30 @@ async def test_nothing_is_read_of_a_request_for_a_model_that_its_caller_may_not_
     for name, refused in (("disabled", Forbidden), ("nobodys", NotFound)):
         with pytest.raises(refused):
             await models.prepare(ANYONE, name, None, UnreadRequest(1, read))
+
+
+async def test_small_requests_are_read_at_once_and_large_ones_in_a_thread() -> None:
+    reading = ReadingThread()
+    here = threading.get_ident()
+    assert await reading.run(MAX_BYTES_AT_ONCE, threading.get_ident) == here
+    assert await reading.run(MAX_BYTES_AT_ONCE + 1, threading.get_ident) != here
+
+
+async def test_one_large_request_is_read_at_a_time_while_the_event_loop_turns() -> None:
+    reading = ReadingThread()
+    go_on = threading.Semaphore(0)
+    reads: list[str] = []
+    loop, has_begun = asyncio.get_running_loop(), asyncio.Event()
+
+    def read() -> None:
+        reads.append("begun")
+        loop.call_soon_threadsafe(has_begun.set)
+        go_on.acquire()
+        reads.append("ended")
+
+    both = asyncio.gather(*[reading.run(MAX_BYTES_AT_ONCE + 1, read) for _ in range(2)])
+    await has_begun.wait()
+    assert reads == ["begun"]
+    go_on.release(2)
+    await both
+    assert reads == ["begun", "ended"] * 2

@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 
-from opensearch_ml_stream.extensions.ml_service.grpc.ml_messages import ML_SERVICE, message_class
+from opensearch_ml_stream.extensions.ml_service.ml_service import ML_SERVICE, message_class
 
 METHOD = f"/{ML_SERVICE}/PredictModelStream"
 Request = message_class("org.opensearch.protobufs.MlPredictModelStreamRequest")

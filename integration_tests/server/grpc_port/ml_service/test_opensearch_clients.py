@@ -11,7 +11,7 @@ from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import openai_stream
 
-from opensearch_ml_stream.extensions.ml_service.grpc.ml_messages import PROTOS
+from opensearch_ml_stream.extensions.ml_service.ml_service import PROTOS
 from opensearch_ml_stream.plugin.grpc_port.messages import read_files
 
 pytestmark = pytest.mark.peers  # the package comes from PyPI

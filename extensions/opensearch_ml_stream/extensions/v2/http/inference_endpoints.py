@@ -8,10 +8,11 @@ import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotAcceptable
-from opensearch_ml_stream.extensions.v2.http.compressed_response import compressed_response
 from opensearch_ml_stream.extensions.v2.http.headers import own_headers, readable_headers, response_headers
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, InferenceModels, UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.binary_data import BinaryOutputs
@@ -24,12 +25,22 @@ from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import read_or_refuse
-from opensearch_ml_stream.rest_handlers.http.gzip_coding import GZIP_HEADERS, VARY, GzipFormat, may_stream_gzip
+from opensearch_ml_stream.rest_handlers.http.gzip_coding import (
+    GZIP_HEADERS,
+    MIN_BYTES,
+    VARY,
+    GzipFormat,
+    accepts_gzip,
+    gzipped,
+    may_stream_gzip,
+)
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import Headers
 from opensearch_ml_stream.rest_handlers.http.requests import header, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,
     InFlightResponses,
 )
+from opensearch_ml_stream.rest_handlers.http.responses import encoded_response
 from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import relay
 
@@ -196,3 +207,20 @@ def _check_media_type(scope: Scope) -> None:
     content_type = header(scope, b"content-type")
     if content_type.partition(";")[0].strip().lower() in _FORM_TYPES:
         raise NotAcceptable(f"Content-Type header [{content_type}] is not supported; send application/json")
+
+
+async def compressed_response(
+    scope: Scope, body: bytes = b"", *, gzip: bool, headers: Headers = (), of_body: Mapping[str, str] | None = None
+) -> Response:
+    """Return the response of a body that is encoded already, or empty, compressed for clients that take it.
+
+    It is JSON if `of_body` says nothing else.
+    """
+    if gzip and len(body) >= MIN_BYTES:
+        if accepts_gzip(scope):
+            body, headers = await gzipped(body), (*headers, *GZIP_HEADERS)
+        else:
+            headers = (*headers, *VARY)
+    response = encoded_response(Request(scope), body, headers=of_body)
+    response.raw_headers.extend(headers)
+    return response

@@ -10,9 +10,8 @@ from starlette.responses import Response
 
 from opensearch_ml_stream.connectors.errors import InvalidBody, NotFound, Unavailable
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.extensions.v2.http.compressed_response import compressed_response
 from opensearch_ml_stream.extensions.v2.http.headers import EXTENSIONS, SERVER_NAME
-from opensearch_ml_stream.extensions.v2.http.inference_endpoints import ModelPath
+from opensearch_ml_stream.extensions.v2.http.inference_endpoints import ModelPath, compressed_response
 from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Gate

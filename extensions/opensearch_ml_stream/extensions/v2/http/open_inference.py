@@ -12,9 +12,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.extensions.v2.extension import V2_PATH
 from opensearch_ml_stream.extensions.v2.http.inference_endpoints import InferenceEndpoints, ModelPath
 from opensearch_ml_stream.extensions.v2.http.model_endpoints import ModelEndpoints
-from opensearch_ml_stream.extensions.v2.paths import V2_PATH
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
 

@@ -1,23 +1,25 @@
 """The use cases of the V2 protocol: inferences by the models in the store, and these models themselves."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from opensearch_ml_stream.connectors.documents import read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound, Unavailable
 from opensearch_ml_stream.connectors.model_options import InputOptions, read_sidecar_settings
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
-from opensearch_ml_stream.connectors.predict.model_inputs import find_model_inputs
+from opensearch_ml_stream.connectors.predict.model_inputs import TEXT, ModelInputs, find_model_inputs
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, NextInference, UnreadRequest
+from opensearch_ml_stream.extensions.v2.protocol.json_responses import STRING
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, InferenceResponse, ResponseShape
-from opensearch_ml_stream.extensions.v2.protocol.model_metadata import PLATFORM, metadata_tensors
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse, find_own_response
-from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import predict_inputs
+from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import DOCUMENTS, QUERY, predict_inputs
 from opensearch_ml_stream.extensions.v2.protocol.predict_outputs import inference_response
 from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames, model_not_found, version_of
 from opensearch_ml_stream.extensions.v2.service.own_models import (
@@ -27,7 +29,6 @@ from opensearch_ml_stream.extensions.v2.service.own_models import (
     own_errors,
     repositories,
 )
-from opensearch_ml_stream.extensions.v2.service.reading_thread import ReadingThread
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
 from opensearch_ml_stream.plugin.parallel import run_parallel
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -44,6 +45,27 @@ from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStr
 MAX_INDEXED = 10_000  # models of the repository's index: as far as a search goes
 _TO_INFER = "Send them to infer"
 _NO_MODEL = "Failed to find model"  # how ML Commons begins to say so
+MAX_BYTES_AT_ONCE = 64 * 1024  # of a request that is read without it
+PLATFORM = "remote"
+_NUMBERS = {"name": "output", "datatype": "FP32", "shape": [-1, -1]}
+
+_T = TypeVar("_T")
+
+
+class ReadingThread:
+    """Reads one large request at a time: a worker holds the values of one, whatever comes at once.
+
+    Streams go on meanwhile, since Python lets the event loop run every 5 ms.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "reading")
+
+    async def run(self, size: int, read: Callable[[], _T]) -> _T:
+        """Return what `read` returns for a request of `size` bytes."""
+        if size <= MAX_BYTES_AT_ONCE:
+            return read()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,3 +254,21 @@ async def _next_input(further: NextInference) -> tuple[Caller, Mapping[str, str]
 async def _refuse(reason: str) -> AsyncIterator[ProviderStream]:
     raise InvalidRequest(reason)
     yield
+
+
+def metadata_tensors(model: ModelInputs) -> dict[str, Any]:
+    """Return `{"inputs": [...], "outputs": [...]}`; -1 is any length.
+
+    Parameters are shown where there is no place for a text or a chat: those without a default, if there are any.
+    """
+    if model.takes_texts:
+        return {"inputs": [_strings(TEXT)], "outputs": [_NUMBERS]}
+    if model.ranks:
+        return {"inputs": [_strings(QUERY), _strings(DOCUMENTS)], "outputs": [_NUMBERS]}
+    inputs = [_strings(model.prompt or TEXT)] if model.prompt or model.chat else []
+    named = [_strings(name) for name in sorted(model.needed or model.free)]
+    return {"inputs": inputs or named, "outputs": [_strings("output")]}
+
+
+def _strings(name: str) -> dict[str, Any]:
+    return {"name": name, "datatype": "BYTES", "shape": [-1], "parameters": STRING}

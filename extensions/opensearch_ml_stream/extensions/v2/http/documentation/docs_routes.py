@@ -1,23 +1,156 @@
-"""`/v2/docs` and `/v2/models/{model_name}/docs`: pages for people, OpenAPI documents for programs."""
+"""`/v2/docs` and `/v2/models/{model_name}/docs`: pages for people, OpenAPI documents for programs.
 
+A page shows one of the documents as plain HTML without scripts, which loads nothing: a whole Swagger UI would need
+scripts and inline styles, a megabyte of someone else's, on the port that takes credentials. Who wants one opens the
+document in it.
+"""
+
+import base64
+import hashlib
+import json
+import shlex
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from opensearch_ml_stream.extensions.v2.extension import V2_PATH
 from opensearch_ml_stream.extensions.v2.http.documentation.dataplane import (
     DescribedModel,
     Document,
+    Metadata,
     model_document,
     server_document,
 )
-from opensearch_ml_stream.extensions.v2.http.documentation.docs_page import Surroundings, page_renderer
-from opensearch_ml_stream.extensions.v2.http.documentation.example_requests import Metadata
 from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
-from opensearch_ml_stream.extensions.v2.paths import V2_PATH
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Gate
-from opensearch_ml_stream.rest_handlers.http.pages import page_response
+from opensearch_ml_stream.rest_handlers.http.pages import PageTemplate, page_response
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
+from opensearch_ml_stream.rest_handlers.openapi.description import Schema
+
+_PACKAGE = "opensearch_ml_stream.extensions.v2.http.documentation"
+_METHODS = ("get", "post")
+_JSON = "application/json"
+
+Type = list[tuple[str, str]]
+"""A type in words: pieces of text, each with the name of the schema that it links to, or ""."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where a page is shown: the server's address, the document's, and whether requests need a login."""
+
+    server_url: str
+    document_link: str
+    asks_for_login: bool
+
+
+def page_renderer() -> tuple[Callable[[Document, Metadata | None, Surroundings], Awaitable[str]], str]:
+    """Return what makes a page of a document, and the directive that lets the page have its style.
+
+    The metadata are those of the model that the document is about, None where it is about the server.
+    """
+    style = resources.files(_PACKAGE).joinpath("page.css").read_text("utf-8")
+    template = PageTemplate(_PACKAGE, "page.html")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+
+    async def render(document: Document, metadata: Metadata | None, surroundings: Surroundings) -> str:
+        return await template.render(
+            info=document["info"],
+            style=Markup(style),
+            metadata=metadata,
+            groups=_groups(document, surroundings),
+            schemas=[_schema(name, schema) for name, schema in document["components"]["schemas"].items()],
+            document_link=surroundings.document_link,
+            asks_for_login=surroundings.asks_for_login,
+        )
+
+    return render, f"style-src 'sha256-{digest}'"
+
+
+def _groups(document: Document, surroundings: Surroundings) -> dict[str, list[dict[str, Any]]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for path, item in document["paths"].items():
+        for method in (name for name in _METHODS if name in item):
+            operation = item[method]
+            body = operation.get("requestBody", {}).get("content", {}).get(_JSON, {})
+            command = _command(method, path, operation, surroundings)
+            groups.setdefault(operation["tags"][0], []).append(
+                {
+                    "method": method,
+                    "path": path,
+                    "summary": operation["summary"],
+                    "description": operation.get("description", ""),
+                    "body": _type(body["schema"]) if body else [],
+                    "response": _response_type(operation["responses"]["200"]),
+                    "error": _response_type(operation["responses"]["default"]),
+                    "command": command,
+                    "is_open": bool(body and command),
+                }
+            )
+    return groups
+
+
+def _command(method: str, path: str, operation: dict[str, Any], surroundings: Surroundings) -> str:
+    """Return a command for a shell that sends the operation's example, "" for a path that has to be filled first."""
+    if "{" in path:
+        return ""
+    is_stream = "text/event-stream" in operation["responses"]["200"].get("content", {})
+    login = ' -u "$LOGIN"' if surroundings.asks_for_login else ""
+    call = f"curl{' -N' if is_stream else ''}{login} {shlex.quote(surroundings.server_url + path)}"
+    if method == "get":
+        return call
+    if "requestBody" not in operation:
+        return f"{call} -X POST"
+    body = json.dumps(operation["requestBody"]["content"][_JSON].get("example", {}), ensure_ascii=False)
+    return f"{call} -H 'Content-Type: application/json' -d {shlex.quote(body)}"
+
+
+def _response_type(response: dict[str, Any]) -> Type:
+    for content_type, content in response.get("content", {}).items():
+        return _type(content["schema"]) if content_type == _JSON else [(content_type, "")]
+    return [("no body", "")]
+
+
+def _schema(name: str, schema: Schema) -> dict[str, Any]:
+    required = schema.get("required", ())
+    return {
+        "name": name,
+        "description": schema.get("description", ""),
+        "type": _type(schema),
+        "fields": [
+            {
+                "name": field,
+                "is_required": field in required,
+                "type": _type(value),
+                "description": value.get("description", ""),
+            }
+            for field, value in schema.get("properties", {}).items()
+        ],
+    }
+
+
+def _type(schema: Schema) -> Type:
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return [(name, name)]
+    if "anyOf" in schema:
+        alternatives = [_type(alternative) for alternative in schema["anyOf"]]
+        return [part for parts in alternatives for part in ((" or ", ""), *parts)][1:]
+    if "enum" in schema:
+        return [("one of " + ", ".join(schema["enum"]), "")]
+    if schema.get("type") == "array" and "items" in schema:
+        return [("list of ", ""), *_type(schema["items"])]
+    if schema.get("properties"):
+        return [("object with " + ", ".join(schema["properties"]), "")]
+    return [(str(schema.get("type", "any")), "")]
+
 
 _MODEL = V2_PATH + "/models/{model_name:path}"  # with slashes, as names of public models have
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from opensearch_ml_stream.extensions.v2.extension import V2_PATH
 from opensearch_ml_stream.extensions.v2.http.documentation.inference_schemas import inlined, ref
-from opensearch_ml_stream.extensions.v2.paths import V2_PATH
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription, Schema
 
 _STREAMED = (

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from opensearch_ml_stream.connectors.errors import NotFound
-from opensearch_ml_stream.extensions.generate_stream.http.generate_endpoint import model_named_by
-from opensearch_ml_stream.extensions.generate_stream.paths import GENERATE_STREAM_PATH
+from opensearch_ml_stream.extensions.generate_stream.extension import GENERATE_STREAM_PATH
+from opensearch_ml_stream.extensions.generate_stream.generate_endpoint import model_named_by
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.pages import HTML, page_response
@@ -28,7 +28,7 @@ def demo_page_route(model_name: Callable[[], str], gate: Gate) -> Route:
 
     A browser asks its user for a name and a password here, and sends them with what the page asks for.
     """
-    folder = resources.files("opensearch_ml_stream.extensions.generate_stream.http").joinpath("demo")
+    folder = resources.files("opensearch_ml_stream.extensions.generate_stream").joinpath("demo")
     contents = {path: (folder.joinpath(name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
 
     async def show(request: Request) -> Response:

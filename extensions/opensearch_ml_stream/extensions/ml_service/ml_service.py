@@ -2,18 +2,30 @@
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
 
+from google.protobuf.message_factory import GetMessageClass
 from grpc import StatusCode
 
 from opensearch_ml_stream.connectors.errors import FeatureDisabled, MLStreamError
-from opensearch_ml_stream.extensions.ml_service.grpc.ml_messages import FILES, ML_SERVICE
-from opensearch_ml_stream.extensions.ml_service.protocol.predict_request import read_predict_request
-from opensearch_ml_stream.extensions.ml_service.protocol.predict_response import encode_chunks, encode_ending
+from opensearch_ml_stream.extensions.ml_service.predict_messages import (
+    encode_chunks,
+    encode_ending,
+    read_predict_request,
+)
 from opensearch_ml_stream.plugin.extension import Core
-from opensearch_ml_stream.plugin.grpc_port.calls import Call, CallHandlers, GrpcService, Handler, Ready
+from opensearch_ml_stream.plugin.grpc_port.calls import Call, CallHandlers, GrpcService, Handler
+from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
+from opensearch_ml_stream.plugin.grpc_port.messages import pool_of, read_files
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, ProviderStream
+
+PROTOS = Path(__file__).parent / "protos"
+ML_SERVICE = "org.opensearch.protobufs.services.MLService"
+FILES = read_files(PROTOS, "ml_messages", "ml_service")
+
 
 _MAX_BYTES_AT_ONCE = 64 * 1024  # of a message that is read where others wait
 _PREDICT_MODEL_STREAM = "PredictModelStream"
@@ -81,3 +93,8 @@ def _status_code(error: MLStreamError) -> StatusCode:
     if isinstance(error, FeatureDisabled):
         return StatusCode.FAILED_PRECONDITION
     return _STATUS_CODES.get(error.status, StatusCode.INTERNAL)
+
+
+def message_class(name: str) -> Any:
+    """Return the class of the message of that full name, for clients: the service reads and writes bytes itself."""
+    return GetMessageClass(pool_of(FILES).FindMessageTypeByName(name))

@@ -1,22 +1,26 @@
 """`/generate-stream`: POST for programs, GET for a browser's EventSource, which can do nothing else.
 
-A GET is a call that is paid for, so browsers may make it for pages of the sidecar's own origin alone (and of listed
-ones), and it is made once: an EventSource that comes again, as each does when its stream ends, gets 204.
+    {"prompt": "Why is the sky blue?", "max_tokens": 100, "temperature": 0.2}
+
+All members but `prompt` and `stream` are parameters of the prediction, whatever their names. A GET is a call that is
+paid for, so browsers may make it for pages of the sidecar's own origin alone (and of listed ones), and it is made once:
+an EventSource that comes again, as each does when its stream ends, gets 204.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.connectors.errors import NotFound, UpstreamError
-from opensearch_ml_stream.extensions.generate_stream.http import generate_request
+from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, UpstreamError
+from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.generate_stream.text_events import MAX_TEXT_BYTES, GrowingText
-from opensearch_ml_stream.extensions.v2.face import InferenceModels, InferenceRequest, UnreadRequest
+from opensearch_ml_stream.extensions.v2.face import InferenceModels, InferenceRequest, Tensor, UnreadRequest
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
@@ -88,10 +92,10 @@ class GenerateStreamEndpoint:
             return caller, name, None
         self._in_flight.check_room()
         if is_get:
-            return caller, name, generate_request.read_members(query(scope))
+            return caller, name, _read_members(query(scope))
         body = await read_body(scope, receive, reservation)
         self._in_flight.check_room()
-        return caller, name, generate_request.read_body(json_body(scope, body))
+        return caller, name, _read_members(jsontext.load_object(json_body(scope, body)))
 
     @asynccontextmanager
     async def _stream(self, caller: Caller, name: str, request: InferenceRequest) -> AsyncIterator[ProviderStream]:
@@ -114,3 +118,15 @@ def _too_long() -> UpstreamError:
         f"The response is longer than {MAX_TEXT_BYTES} bytes, and each event here repeats it; use _predict/stream",
         type="response_too_long_exception",
     )
+
+
+def _read_members(members: Mapping[str, Any]) -> InferenceRequest:
+    """Return the request with these members, of a body or of a query; what is null in it is absent."""
+    parameters = {name: value for name, value in members.items() if value is not None}
+    prompt = parameters.pop("prompt", "")
+    if not isinstance(prompt, str) or not prompt:
+        raise InvalidRequest("[prompt] must be a string that is not empty")
+    if parameters.pop("stream", True) not in (True, "true"):
+        raise InvalidRequest("[stream] cannot be false here; for a response in one piece, use _predict of the model")
+    tensor = Tensor("prompt", "BYTES", (1,), (prompt,), {"content_type": "str"})
+    return InferenceRequest((tensor,), parameters=parameters)

@@ -1,1 +1,0 @@
-"""The routes of a vLLM tutorial's server, `/generate-stream`, over one model of the sidecar."""

@@ -1,3 +1,0 @@
-"""Where the routes of `/generate-stream` stand."""
-
-GENERATE_STREAM_PATH = "/generate-stream"

@@ -1,1 +1,0 @@
-"""Messages of OpenSearch's gRPC service `MLService`: bytes in, parameters out; chunks in, bytes out."""

@@ -1,3 +1,0 @@
-"""Where V2's routes stand."""
-
-V2_PATH = "/v2"
