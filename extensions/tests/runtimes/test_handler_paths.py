@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.extensions.runtimes.service.handler_paths import HandlerPaths
-from opensearch_ml_stream.extensions.runtimes.service.runtime_handlers import RuntimeHandlers
+from opensearch_ml_stream.extensions.runtimes.keeper.keeper import HandlerPaths
+from opensearch_ml_stream.extensions.runtimes.service.custom_handlers import RuntimeHandlers
 from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from opensearch_ml_stream.extensions.runtimes.service.status import (
     STATUS_FILE,

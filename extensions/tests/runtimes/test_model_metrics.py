@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Enum, Gauge
 
-from opensearch_ml_stream.extensions.runtimes.service.model_metrics import ModelMetrics
+from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import ModelMetrics
 from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus, ProcessStatus
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.runtimes import own_metrics

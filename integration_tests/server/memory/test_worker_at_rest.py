@@ -15,7 +15,7 @@ NOT_LOADED = frozenset({
     "opensearch_ml_stream.plugin.cli.predict_command",
     "opensearch_ml_stream.plugin.demo.provider",
     "opensearch_ml_stream.extensions.front_door.relay.relay",
-    "opensearch_ml_stream.extensions.runtimes.keeper.document_writer",
+    "opensearch_ml_stream.extensions.runtimes.keeper.runtime_documents",
 })  # fmt: skip
 
 # 55 MiB where this was written, 79 with all of the above. The rest is for other builds of Python and of the libraries

@@ -5,13 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any
 
-from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import CustomHandlers
 from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
+from opensearch_ml_stream.extensions.runtimes.service.custom_handlers import CustomHandlers, HandlerCalls
 from opensearch_ml_stream.extensions.runtimes.service.engine_calls import EngineCalls
-from opensearch_ml_stream.extensions.runtimes.service.handler_calls import HandlerCalls
-from opensearch_ml_stream.extensions.runtimes.service.model_metrics import ModelMetrics
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
-from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import RuntimeMetrics
+from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import ModelMetrics, RuntimeMetrics
 from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol
 from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus, runtimes_folder

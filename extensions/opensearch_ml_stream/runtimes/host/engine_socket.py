@@ -10,7 +10,7 @@ import os
 from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 
-from opensearch_ml_stream.runtimes.host.figures import Figures
+from opensearch_ml_stream.runtimes.host.keeper_socket import Figures
 
 FAILED = b"!"
 

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any
 
 SECONDS_TO_END = 6.0  # from the end of file to the hard end of a process that does not end by itself
@@ -62,3 +63,18 @@ class Keeper:
     def unloaded(self) -> None:
         """Note that nothing is left to do: if threads of the model hold the process up, its end is still a good one."""
         self._exit_status = 0
+
+
+@dataclass
+class Figures:
+    """What this process has done since its start, for the keeper's status; `in_flight` goes up and down."""
+
+    in_flight: int = 0
+    calls: int = 0  # begun
+    failures: int = 0  # ended by ERROR
+    batches: int = 0  # predictions that took their requests from a batch, also a batch of one
+    batched_requests: int = 0
+
+    def copied(self) -> dict[str, int]:
+        """Copy them into a dictionary."""
+        return asdict(self)

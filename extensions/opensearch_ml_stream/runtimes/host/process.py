@@ -16,9 +16,8 @@ from opensearch_ml_stream.runtimes.host import loading
 from opensearch_ml_stream.runtimes.host.batching import AdaptiveBatcher
 from opensearch_ml_stream.runtimes.host.engine_process import EngineProcess
 from opensearch_ml_stream.runtimes.host.failures import FailureLog
-from opensearch_ml_stream.runtimes.host.figures import Figures
 from opensearch_ml_stream.runtimes.host.handler_application import CustomHandlers, custom_handlers
-from opensearch_ml_stream.runtimes.host.keeper_socket import Keeper
+from opensearch_ml_stream.runtimes.host.keeper_socket import Figures, Keeper
 from opensearch_ml_stream.runtimes.host.served_model import ServedModel
 from opensearch_ml_stream.runtimes.host.watched import Turn, start_watched
 from opensearch_ml_stream.runtimes.host.worker_connection import WorkerConnection

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Throttled
-from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import HandlerRequest
-from opensearch_ml_stream.extensions.runtimes.service.handler_calls import HandlerCalls
+from opensearch_ml_stream.extensions.runtimes.service.custom_handlers import HandlerCalls, HandlerRequest
 from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol
 from opensearch_ml_stream.plugin.observation import Observation, Observer
 from opensearch_ml_stream.rest_handlers.callers import ANYONE

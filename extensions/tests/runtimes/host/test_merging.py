@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.runtimes.host.merging import CannotSplit, batch_key, merge, split
+from opensearch_ml_stream.runtimes.host.batching import CannotSplit, batch_key, merge, split
 from opensearch_ml_stream.runtimes.interface.types import (
     InferenceRequest,
     InferenceResponse,

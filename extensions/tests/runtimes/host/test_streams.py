@@ -190,8 +190,8 @@ async def test_a_generator_that_ignores_its_cancellation_is_closed_all_the_same(
 
 async def test_a_cancelled_call_that_goes_on_is_given_up(tmp_path: Path) -> None:
     code = """
-    from opensearch_ml_stream.runtimes.host import model_call
-    model_call.SECONDS_TO_CANCEL = 0.05
+    from opensearch_ml_stream.runtimes.host import worker_connection
+    worker_connection.SECONDS_TO_CANCEL = 0.05
 
     class Model(MLModel):
         async def predict_stream(self, requests):

@@ -10,8 +10,8 @@ from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAc
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.extensions.runtimes.keeper.engine_models import engine_connector, engine_of
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder
+from opensearch_ml_stream.extensions.runtimes.keeper.openai_connectors import engine_connector, engine_of
 
 
 def model(engine: str, **extra: Any) -> ModelFolder:

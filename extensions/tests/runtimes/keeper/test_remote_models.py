@@ -9,7 +9,7 @@ from opensearch_ml_stream.connectors.documents import connector_document, read_c
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.extensions.runtimes.keeper.remote_models import is_remote_model, provider_connector
+from opensearch_ml_stream.extensions.runtimes.keeper.openai_connectors import is_remote_model, provider_connector
 
 PAGE = {
     "name": "openai-chat-completions",

@@ -4,8 +4,7 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.extensions.runtimes.protocol.inference_parameters import inference_parameters
-from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import request_body
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import inference_parameters, request_body
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import read_request
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, RequestedOutput, Tensor
 

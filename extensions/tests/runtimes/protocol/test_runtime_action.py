@@ -14,8 +14,7 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     TextSimilarityInput,
 )
 from opensearch_ml_stream.connectors.predict.pre_process import STEP_SIZE
-from opensearch_ml_stream.extensions.runtimes.protocol.predict_steps import predict_steps
-from opensearch_ml_stream.extensions.runtimes.protocol.runtime_action import RuntimeAction
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import RuntimeAction, predict_steps
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import runtime_url
 

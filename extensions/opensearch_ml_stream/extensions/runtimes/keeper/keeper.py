@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from itertools import count
@@ -10,28 +12,32 @@ from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
-from opensearch_ml_stream.extensions.runtimes.keeper import leftovers
-from opensearch_ml_stream.extensions.runtimes.keeper.document_writer import DocumentWriter
 from opensearch_ml_stream.extensions.runtimes.keeper.environments import (
     environment_variables,
     environments_folder,
     interpreter,
     secret_variables,
 )
-from opensearch_ml_stream.extensions.runtimes.keeper.folder_watch import POLL_SECONDS, look
 from opensearch_ml_stream.extensions.runtimes.keeper.host_process import Launch
 from opensearch_ml_stream.extensions.runtimes.keeper.kept_model import KeptModel
 from opensearch_ml_stream.extensions.runtimes.keeper.loaded_model import LoadedModel
 from opensearch_ml_stream.extensions.runtimes.keeper.mlserver_settings import not_needed, read_server_settings
-from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder, model_id
+from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import POLL_SECONDS, ModelFolder, look, model_id
 from opensearch_ml_stream.extensions.runtimes.keeper.runtime_documents import (
     DocumentState,
+    DocumentWriter,
     RuntimeDocuments,
     is_provided,
 )
 from opensearch_ml_stream.extensions.runtimes.service.control import Operation, serving_control
-from opensearch_ml_stream.extensions.runtimes.service.handler_paths import HandlerPaths
-from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE, State, read_status, write_status
+from opensearch_ml_stream.extensions.runtimes.service.status import (
+    STATUS_FILE,
+    HandlerStatus,
+    ModelStatus,
+    State,
+    read_status,
+    write_status,
+)
 from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import now_millis
@@ -42,11 +48,15 @@ from opensearch_ml_stream.plugin.store.open_store import open_store
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 
 STATUS_SECONDS = 1.0
+END_SECONDS = 5.0  # for a process that sees its keeper gone to end by itself
+END_POLL_SECONDS = 0.1
 _DOCUMENT_STATES: dict[State, DocumentState] = {
     "LOADING": "DEPLOYING", "READY": "DEPLOYED", "FAILED": "DEPLOY_FAILED",
 }  # fmt: skip
 
 log = logging.getLogger("opensearch_ml_stream")
+
+_Route = tuple[str, str]  # method and path of a custom handler
 
 
 @asynccontextmanager
@@ -55,7 +65,7 @@ async def open_keeper(
 ) -> AsyncIterator["Keeper"]:
     """Keep the models of the settings' folder while the block runs; `folder` is that of sockets and status."""
     async with AsyncExitStack() as stack:
-        await leftovers.end(folder)
+        await end_leftovers(folder)
         store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
         cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
         live = LiveSettings(settings)
@@ -93,7 +103,7 @@ class Keeper:
         self.documents = DocumentWriter(documents, self._refuse)
         self._models: dict[str, KeptModel] = {}
         self._server_settings: dict[str, Any] = {}
-        self._loads = count(leftovers.next_number(folder))
+        self._loads = count(next_load_number(folder))
         self._handlers = HandlerPaths(paths)
         self._shown: dict[str, tuple[State, ModelFolder]] = {}  # what was written into documents
         self._known: dict[str, ModelFolder] = {}  # how the folders were when they were followed
@@ -328,3 +338,73 @@ class Keeper:
         if state == "READY" and not is_provided(model.folder):
             processes = ", ".join(f"process {process.pid}" for process in model.status().processes)
             log.info("runtime %s: ready (%s)", key, processes)
+
+
+class HandlerPaths:
+    """Which model has the method and path of a custom handler: of two with the same one, that which had it first."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._owners: dict[_Route, str] = {}
+        self._refused: set[tuple[str, _Route]] = set()  # of which the log has said so
+
+    def share_out(self, models: Mapping[str, ModelStatus]) -> None:
+        """Give numbers to the handlers of loaded models, and leave out those whose paths are others'.
+
+        The log says which. The path of a model that is loaded no more is free again.
+        """
+        asked = {(name, (one.method, one.path)) for name, model in models.items() for one in model.handlers}
+        self._owners = {route: name for route, name in self._owners.items() if (name, route) in asked}
+        self._refused &= asked
+        for name, model in models.items():
+            kept = [route for one in model.handlers if self._takes(name, route := (one.method, one.path))]
+            model.handlers = [HandlerStatus(*route) for route in dict.fromkeys(kept)]
+        numbers = {route: number for number, route in enumerate(self._owners)}
+        for model in models.values():
+            for handler in model.handlers:
+                handler.number = numbers[handler.method, handler.path]
+
+    def _takes(self, name: str, route: _Route) -> bool:
+        reserved = self._paths.is_reserved(route[1])
+        owner = None if reserved else self._owners.setdefault(route, name)
+        if owner == name:
+            return True
+        if (name, route) not in self._refused:
+            self._refused.add((name, route))
+            reason = "the path is the server's own" if reserved else f"it is that of model {owner}, loaded before"
+            log.warning("runtime %s: the custom handler %s %s is not served: %s", name, *route, reason)
+        return False
+
+
+def next_load_number(folder: Path) -> int:
+    """Return a number of a load that no socket in the folder has."""
+    numbers = [path.name.partition(".")[0] for path in folder.glob("*.sock")]
+    numbers += [
+        Path(process.socket).name.partition(".")[0]
+        for model in read_status(folder / STATUS_FILE).values()
+        for process in model.processes
+    ]
+    return max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
+
+
+async def end_leftovers(folder: Path) -> None:
+    """Wait for the processes that a keeper which was killed has left to end, and kill those that do not."""
+    models = read_status(folder / STATUS_FILE).values()
+    pids = [process.pid for model in models for process in model.processes if process.pid]
+    left = [pid for pid in pids if _is_ours(pid)]
+    for _ in range(round(END_SECONDS / END_POLL_SECONDS)):
+        if not left:
+            return
+        await asyncio.sleep(END_POLL_SECONDS)
+        left = [pid for pid in left if _is_ours(pid)]
+    for pid in left:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def _is_ours(pid: int) -> bool:
+    """Return whether the process is still one of a model, and no other that got its number since."""
+    try:
+        return b"runtimes/__main__.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

@@ -5,7 +5,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ _TEXTS = frozenset({
 _NUMBERED = re.compile(r"v?([0-9]{1,9})")
 MAX_PROCESSES = 256
 _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
+POLL_SECONDS = 1.0  # between two looks at the folder
+_PASSED_OVER = (".pyc", ".log", ".tmp", ".lock")  # what a model may write beside its files while it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +200,34 @@ def json_value(text: str) -> Any:
 
 def _shown(model: ModelFolder) -> str:
     return model.name if model.version is None else f"{model.name}, version {model.version},"
+
+
+def look(directory: Path) -> dict[str, ModelFolder]:
+    """Return the models of a folder, with their `files`; to be called in a thread.
+
+    The settings are read after the files were looked at, so that a change meanwhile is seen the next time. OSError if
+    the folder cannot be looked at now.
+    """
+    files = {model.folder: _files_of(model.folder) for model in read_model_folders(directory).values()}
+    models = read_model_folders(directory)
+    return {key: replace(model, files=files.get(model.folder, ())) for key, model in models.items()}
+
+
+def _files_of(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Hidden files and folders, Python environments, and models in a folder below it are not the model's files."""
+    found: list[tuple[str, int, int]] = []
+    for path, folders, files in walk(folder):
+        if path != str(folder) and (SETTINGS_FILE in files or "pyvenv.cfg" in files or "conda-meta" in folders):
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__pycache__")))
+        for name in sorted(files):
+            if name.startswith(".") or name.endswith(_PASSED_OVER):
+                continue
+            file = os.path.join(path, name)
+            try:
+                status = os.stat(file)
+            except OSError:
+                continue  # it has just gone
+            found.append((file, status.st_mtime_ns, status.st_size))
+    return tuple(found)

@@ -1,4 +1,4 @@
-"""Make the V2 inference request to a runtime of the parameters of a predict request.
+"""Requests to runtimes: the V2 inference request that is made of the parameters of a predict request.
 
     "inference_request": a whole request in JSON   goes on as it is; all other parameters are ignored then
     "inputs", "prompt": a text                     a BYTES tensor of that name, shape [1]; several texts: [n]
@@ -13,18 +13,40 @@ Everything takes time linear in the parameters.
 
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from opensearch_ml_stream.connectors.conversation.conversation import OPTION_NAMES
+from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.predict.model_inputs import MESSAGES, ChatForm, ModelInputs
+from opensearch_ml_stream.connectors.predict.inputs import (
+    PredictInput,
+    QuestionAnsweringInput,
+    RemoteInput,
+    TextSimilarityInput,
+)
+from opensearch_ml_stream.connectors.predict.model_inputs import MESSAGES, PROMPTS, ChatForm, ModelInputs
 from opensearch_ml_stream.connectors.predict.post_process import OUTPUT_PROCESSORS, RESPONSE_FILTER
-from opensearch_ml_stream.connectors.predict.pre_process import STEP_SIZE
+from opensearch_ml_stream.connectors.predict.pre_process import STEP_SIZE, Step, split_texts, step_size
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
+from opensearch_ml_stream.connectors.stream_spec import Streaming
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
+from opensearch_ml_stream.extensions.v2.face import (
+    HEADERS,
+    InferenceRequest,
+    RequestedOutput,
+    Tensor,
+    chat_messages,
+    is_chat,
+    json_text,
+    tensor_object,
+    texts,
+    to_parameter,
+)
 
 INFERENCE_REQUEST = "inference_request"
 TEXT_DOCS = "text_docs"
@@ -43,6 +65,41 @@ _TENSOR_MEMBERS = {"name", "shape", "datatype", "data"}
 _NOT_OF_THE_RUNTIME = frozenset({"_llm_interface", "stream", RESPONSE_FILTER, OUTPUT_PROCESSORS, STEP_SIZE})
 
 _Object = dict[str, Any]
+_NO_HEADERS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeAction:
+    """The action of a connector whose URL is a runtime's, without templates and credentials.
+
+    `parameters` are the connector's, under the request's.
+    """
+
+    action: Action
+    parameters: Mapping[str, str]
+
+    def render(self, request: Mapping[str, str], stream: Streaming | None = None) -> ProviderRequest:
+        """Return the call of `predict`, or of `predict_stream` if `stream` is given.
+
+        InvalidRequest for parameters of which no inference request can be made.
+        """
+        parameters = {**self.parameters, **request} if self.parameters else request
+        method = "predict" if stream is None else "predict_stream"
+        return ProviderRequest("POST", f"{self.action.url}/{method}", _NO_HEADERS, request_body(parameters))
+
+
+def predict_steps(connector_parameters: Mapping[str, str], predict_input: PredictInput) -> list[Step]:
+    """Return the calls: a runtime takes the fields of any input as parameters of the same names."""
+    own = predict_input.parameters
+    if isinstance(predict_input, RemoteInput):
+        return [Step(own)]
+    if isinstance(predict_input, QuestionAnsweringInput):
+        return [Step({**own, "question": predict_input.question, "context": predict_input.context})]
+    texts = predict_input.text_docs
+    if isinstance(predict_input, TextSimilarityInput):
+        return [Step({**own, QUERY_TEXT: predict_input.query_text, TEXT_DOCS: _json_array(texts)}, len(texts))]
+    groups = split_texts(texts, step_size(connector_parameters))
+    return [Step({**own, TEXT_DOCS: _json_array(group)}, len(group)) for group in groups]
 
 
 def request_body(parameters: Mapping[str, str]) -> bytes:
@@ -200,3 +257,56 @@ def _decoded(encoded: str) -> str:
         return b64decode(encoded, validate=True).decode()
     except (Base64Error, ValueError):
         return ""
+
+
+def inference_parameters(request: InferenceRequest, id: str, *, has_fallbacks: bool) -> dict[str, str]:
+    """Return the parameters; `id` is that of the request, or the one it gets.
+
+    If remote models may have to answer in the runtime's place, its text or chat and its own parameters are among them.
+    """
+    whole: dict[str, Any] = {"id": id}
+    if request.parameters:
+        whole["parameters"] = request.parameters
+    whole["inputs"] = _written_inputs(request)
+    if request.outputs:
+        whole["outputs"] = [_output(output) for output in request.outputs]
+    return {**(_remote_parameters(request) if has_fallbacks else {}), INFERENCE_REQUEST: json_text(whole)}
+
+
+def _written_inputs(request: InferenceRequest) -> Sequence[Any]:
+    if request.written_inputs is not None:
+        return request.written_inputs
+    return [{**tensor_object(tensor), "shape": list(tensor.shape)} for tensor in request.inputs]
+
+
+def _output(output: RequestedOutput) -> dict[str, Any]:
+    return {"name": output.name, **({"parameters": output.parameters} if output.parameters else {})}
+
+
+def _remote_parameters(request: InferenceRequest) -> dict[str, str]:
+    """Return what connectors' templates take of such a request, as far as it has a text or a chat."""
+    own = {name: to_parameter(value) for name, value in request.parameters.items() if name != HEADERS}
+    tensors = {tensor.name: tensor for tensor in request.inputs}
+    try:
+        if is_chat(tensors):
+            messages = chat_messages(tensors, ChatForm())
+            own[MESSAGES] = json_text(messages)
+            content = messages[0]["content"] if len(messages) == 1 else None
+            return {**own, **_prompts(content)} if isinstance(content, str) else own
+        found = next((tensor for tensor in request.inputs if tensor.datatype == "BYTES"), None)
+        return {**own, **_only_text(found)}
+    except InvalidRequest:  # the runtime may take it all the same
+        return own
+
+
+def _only_text(tensor: Tensor | None) -> dict[str, str]:
+    found = [] if tensor is None else texts(tensor)
+    return _prompts(found[0]) if len(found) == 1 else {}
+
+
+def _prompts(text: str) -> dict[str, str]:
+    return dict.fromkeys(PROMPTS, text)
+
+
+def _json_array(texts: Sequence[str]) -> JsonText:
+    return JsonText(jsontext.dumps(list(texts)))

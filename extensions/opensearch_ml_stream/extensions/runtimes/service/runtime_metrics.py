@@ -1,11 +1,14 @@
-"""Figures of the runtime models' processes, for Prometheus: as the keeper has last written them."""
+"""Metrics of runtimes, for Prometheus."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus, ProcessStatus
+from opensearch_ml_stream.runtimes import own_metrics
 
 _GAUGES: tuple[tuple[str, str, Callable[[ProcessStatus], float]], ...] = (
     ("mlstream_runtime_ready", "Processes of a model that can be called.", lambda process: process.ready),
@@ -19,10 +22,14 @@ _COUNTERS: tuple[tuple[str, str, Callable[[ProcessStatus], float]], ...] = (
     ("mlstream_runtime_batches", "Batches of calls that were predicted as one.", lambda p: p.batches),
     ("mlstream_runtime_batched_requests", "Calls in these batches.", lambda p: p.batched_requests),
 )
+_Key = tuple[str, tuple[tuple[str, str], ...]]  # a sample's name and labels
 
 
 class RuntimeMetrics:
-    """A collector of Prometheus; `current` returns the models by name."""
+    """Collects the figures of the models' processes, as the keeper has last written them.
+
+    `current` returns the models by name.
+    """
 
     def __init__(self, current: Callable[[], Mapping[str, ModelStatus]]) -> None:
         self._current = current
@@ -38,3 +45,37 @@ class RuntimeMetrics:
                 for model in models:
                     metric.add_metric([model.model_id], sum(value(process) for process in model.processes))
                 yield metric
+
+
+@dataclass(slots=True)
+class _Family:
+    documentation: str
+    type: str
+    values: defaultdict[_Key, float] = field(default_factory=lambda: defaultdict(float))
+
+
+class ModelMetrics:
+    """Collects what the models themselves have registered and logged, their processes summed.
+
+    `current` returns the models by name. The metrics have the names and labels that MLServer gives them. Of two models
+    with a metric of one name and another type it is the first one's.
+    """
+
+    def __init__(self, current: Callable[[], Mapping[str, ModelStatus]]) -> None:
+        self._current = current
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of all models."""
+        found: dict[str, _Family] = {}
+        for process in [process for model in self._current().values() for process in model.processes]:
+            for said in own_metrics.read(process.socket):
+                family = found.setdefault(said["name"], _Family(said["documentation"], said["type"]))
+                if family.type != said["type"]:
+                    continue
+                for name, labels, value in said["samples"]:
+                    family.values[name, tuple(labels.items())] += value
+        for name, family in found.items():
+            metric = Metric(name, family.documentation, family.type)
+            for (sample, labels), value in family.values.items():
+                metric.add_sample(sample, dict(labels), value)
+            yield metric

@@ -12,10 +12,13 @@ from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs
 from opensearch_ml_stream.connectors.predict.pre_process import Step
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import Streaming
-from opensearch_ml_stream.extensions.runtimes.protocol.inference_parameters import inference_parameters
-from opensearch_ml_stream.extensions.runtimes.protocol.predict_steps import predict_steps
-from opensearch_ml_stream.extensions.runtimes.protocol.runtime_action import RuntimeAction
-from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import CONVERSATION_INPUTS, readable_body
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import (
+    CONVERSATION_INPUTS,
+    RuntimeAction,
+    inference_parameters,
+    predict_steps,
+    readable_body,
+)
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import (
     find_engine_model,

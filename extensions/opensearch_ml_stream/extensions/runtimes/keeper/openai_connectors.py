@@ -1,6 +1,7 @@
-"""Models of a provider, written as for Seldon's API runtime: an ordinary connector calls them, no process runs.
+"""Connectors to servers with OpenAI's interface: those of a provider, and the ones that an engine ships.
 
-The fields are those of docs.seldon.ai/llm-module, "OpenAI", "Gemini" and "Reference: API" (LLM module 0.7):
+A model of a provider is written as for Seldon's API runtime: an ordinary connector calls it, no process runs. The
+fields are those of docs.seldon.ai/llm-module, "OpenAI", "Gemini" and "Reference: API" (LLM module 0.7):
 `parameters.extra.provider_id` and `.config`. Keys come from the environment, under the names that the providers' own
 clients read.
 """
@@ -9,8 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from opensearch_ml_stream.connectors.client_config import client_config_document
+from opensearch_ml_stream.connectors.documents import connector_document
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import engine_url
+from opensearch_ml_stream.runtimes.engine_settings import CHAT, EngineSettings, read_engine_settings
+from opensearch_ml_stream.runtimes.shipped import LLAMA_CPP, VLLM, find_engine
 
 SHORT_NAME = "openai"
 _SELDON_PACKAGE = "mlserver_llm_api."
@@ -34,6 +41,16 @@ _EMBEDDING = {
     "pre_process_function": "connector.pre_process.openai.embedding",
     "post_process_function": "connector.post_process.openai.embedding",
 }
+
+READ_TIMEOUT_SECONDS = 3600  # a call waits in the server until the ones before it have ended
+
+_SAMPLING_OF_ENGINES = ("top_k", "min_p", "repetition_penalty", "min_tokens", "logprobs", "top_logprobs")
+_OF_VLLM = (*_SAMPLING_OF_ENGINES, "parallel_tool_calls", "chat_template_kwargs", "structured_outputs", "ignore_eos")
+_FURTHER: Mapping[str, Mapping[str, str]] = {  # members of a request beside OpenAI's, by their parameters
+    VLLM: {name: name for name in _OF_VLLM},
+    LLAMA_CPP: {**{name: name for name in _SAMPLING_OF_ENGINES}, "repetition_penalty": "repeat_penalty"},
+}
+_WITHOUT_EFFECT = ("model", "stream", "stream_options", "user")  # in files that are written for OpenAI
 
 
 def is_remote_model(implementation: str) -> bool:
@@ -67,6 +84,24 @@ def provider_connector(settings: Mapping[str, Any], environment: Mapping[str, st
     connector = openai_connector(name, url, model, OpenAIRequests(model_type, fixed, {}))
     (action,) = connector["actions"]
     return {**connector, "credential": {_KEY: credential}, "actions": [{**action, "headers": headers}]}
+
+
+def engine_of(model: ModelFolder) -> str | None:
+    """Return the engine whose server runs the model, None for any other model."""
+    return find_engine(str(model.settings.get("implementation") or ""), model.parameters.get("extra"))
+
+
+def engine_connector(key: str, model: ModelFolder, engine: str) -> dict[str, Any]:
+    """Return the document of the connector to the model's server; `key` is the name that its processes have.
+
+    Where the server is, and its key, are not in it: who calls it is told by the process beside the server.
+    """
+    settings = _settings(model)
+    fixed = {name: value for name, value in settings.llm_parameters.items() if name not in _WITHOUT_EFFECT}
+    requests = OpenAIRequests(settings.model_type, fixed, _FURTHER[engine])
+    connector = openai_connector(key, f"{engine_url(key)}/v1/<path>", model.name, requests)
+    config = client_config_document({"read_timeout": READ_TIMEOUT_SECONDS})
+    return connector_document({**connector, "client_config": config}, inline=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +222,10 @@ def _text(config: Mapping[str, Any], name: str) -> str:
 
 def _base(config: Mapping[str, Any], name: str, default: str) -> str:
     return (_text(config, name) or default).rstrip("/")
+
+
+def _settings(model: ModelFolder) -> EngineSettings:
+    try:
+        return read_engine_settings(model.parameters.get("extra"), str(model.folder), None)
+    except ValueError:  # of which the model's process says what is wrong
+        return EngineSettings("", CHAT, {}, {})

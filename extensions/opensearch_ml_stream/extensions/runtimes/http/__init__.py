@@ -1,1 +1,0 @@
-"""HTTP of the runtimes: custom handlers of their models."""
