@@ -109,7 +109,7 @@ def test_elements_are_counted_before_they_are_made(is_raw: bool, monkeypatch: py
 
 
 def test_bytes_that_are_no_message_are_refused() -> None:
-    with pytest.raises(InvalidRequest, match=r"The message is no inference\.ModelInferRequest"):
+    with pytest.raises(InvalidRequest, match=r"The message is not of type inference\.ModelInferRequest"):
         parse(ModelInferRequest, b"\x0a\xff")
 
 

@@ -1,1 +1,1 @@
-"""The gRPC port: the V2 protocol over gRPC. Loaded only where the setting `grpc_port` asks for it."""
+"""The gRPC port, with the services of extensions. Imported only if the setting `grpc_port` is set."""

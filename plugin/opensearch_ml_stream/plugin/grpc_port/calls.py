@@ -1,6 +1,6 @@
 """Calls of the gRPC port, from their metadata to their status.
 
-Callers are let in before a message is read, what is in flight is counted, errors become statuses, each call is logged.
+A caller is checked before a message is read, calls in flight are counted, errors become statuses, each call is logged.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightR
 
 STOPPING = "The server is stopping; send the request again"
 
-_END = cast(Any, grpc.aio).EOF  # what is read after a client's last message
-_CANCELLED_BY_THEN = 0.01  # seconds: a call that is cancelled, or too late, looks first as if its client had said all
+_END = cast(Any, grpc.aio).EOF  # what `read` returns after a client's last message
+_CANCELLED_BY_THEN = 0.01  # seconds: at first, a cancelled or late call looks as if the client had sent all messages
 
 
 class Call:
-    """A call of a client; it is a request of the request log, and one of the responses in flight while it works.
+    """A call of a client. It is a request for the request log, and a response in flight while it is worked on.
 
-    `scope` is what a gate reads of a request, as ASGI has it: the metadata are its headers.
+    `scope` has the form of ASGI's, for the gate: the metadata are its headers.
     """
 
     __slots__ = (
@@ -63,7 +63,7 @@ class Call:
         self._in_flight = in_flight
         self._waiting = waiting
         self._reservation = BodyReservation(in_flight.bodies)
-        self._further = BodyReservation(in_flight.bodies)  # of a message that is read while responses go out
+        self._further = BodyReservation(in_flight.bodies)  # of a message that is read while responses are sent
         self._interrupted_by: MLStreamError | None = None
         self._task = asyncio.current_task()
 
@@ -73,13 +73,14 @@ class Call:
             async with asyncio.timeout(self._first_seconds):
                 return await self.next_message()
         except TimeoutError:
-            raise RequestTimeout(f"The request's message is not whole after {self._first_seconds:g} seconds") from None
+            text = f"The request's message is not complete after {self._first_seconds:g} seconds"
+            raise RequestTimeout(text) from None
 
     async def next_message(self) -> bytes | None:
         """Return the client's next message, None after its last.
 
-        Meanwhile the call is not in flight: a stop ends it at once. Throttled where messages or responses in flight
-        would be too many.
+        While it waits, the call is not in flight, so that a stop of the server ends it at once. Throttled if there are
+        too many messages or responses in flight.
         """
         self._reservation.release()
         self._in_flight.remove(self)
@@ -97,9 +98,9 @@ class Call:
         return data
 
     async def further_message(self) -> bytes | None:
-        """Return the client's next message while responses go out, None after its last; the call stays in flight.
+        """Return the client's next message while responses are sent, None after its last; the call stays in flight.
 
-        The model has taken the further message before. Throttled as `next_message`.
+        The model must be done with the message before. Throttled as `next_message`.
         """
         self._further.release()
         message = await self._context.read()
@@ -111,27 +112,27 @@ class Call:
         return data
 
     def cover(self, size: int) -> None:
-        """Reserve what the message in work has become, in bytes; Throttled as `next_message`."""
+        """Reserve memory for the parsed message, in bytes; Throttled as `next_message`."""
         self._reservation.cover(size)
 
     def wait(self) -> None:
-        """Wait from now on for what may never come: the call is not in flight any more, and a stop ends it at once."""
+        """Take the call out of flight, since it waits for something that may never come; a stop ends it at once."""
         self._reservation.release()
         self._in_flight.remove(self)
         self._waiting.add(self)
 
     def let_go(self) -> None:
-        """Release what the message in work has reserved: it has been read, and sent on."""
+        """Release the memory reserved for the message, which has been passed on."""
         self._reservation.release()
 
     async def write(self, message: bytes) -> None:
-        """Send a message; returns when the client has room for another."""
+        """Send a message; returns when the client accepts another."""
         if not self.first_byte:
             self.first_byte = monotonic()
         await self._context.write(message)
 
     def set_trailing_metadata(self, headers: Headers) -> None:
-        """Send headers of the response behind its last message."""
+        """Send headers as metadata after the last message."""
         said = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
         self._context.set_trailing_metadata((*self._own_metadata(), *said))
 
@@ -142,20 +143,20 @@ class Call:
             self._task.cancel()
 
     def take_interruption(self) -> MLStreamError | None:
-        """Return the reason for which the server has cancelled the call's task, None if it was the client."""
+        """Return the error with which the server cancelled the call, None if the client did."""
         if self._interrupted_by is not None and self._task is not None:
             self._task.uncancel()
         return self._interrupted_by
 
     def succeed(self) -> None:
-        """Note that the response is whole."""
+        """Mark the response as complete."""
         self.status = 200
         self.ended = True
 
     async def fail(self, error: MLStreamError) -> None:
-        """End the call with the error's status; raises grpc's AbortError, which must reach grpc."""
-        # Else the frames of its traceback, and with them the message and what was read of it, would stay until a rare
-        # full collection: grpc keeps the error by which a call is aborted, which keeps this one.
+        """End the call with the error's status. Raises grpc's AbortError, which must reach grpc."""
+        # grpc keeps the error that aborts a call, which refers to this one. With its traceback, the frames and the
+        # message in them would stay until the next full garbage collection.
         error.__traceback__ = error.__context__ = error.__cause__ = None
         self.notes.error = error
         self.status = error.status
@@ -166,12 +167,12 @@ class Call:
             )
         except grpc.aio.AbortError:
             raise
-        except grpc.aio.BaseError:  # the client is gone
+        except grpc.aio.BaseError:  # the client has disconnected
             self.disconnected = True
             raise asyncio.CancelledError from None
 
     def close(self) -> None:
-        """Give back all that the call has reserved."""
+        """Release everything that the call has reserved."""
         self._reservation.release()
         self._further.release()
         self._in_flight.remove(self)
@@ -182,13 +183,13 @@ class Call:
 
 
 UnaryWork = Callable[[Call, Caller, bytes], Awaitable[bytes]]
-"""What makes the one response to a request; both are messages as protobuf writes them."""
+"""Returns the response to a request; both are serialized messages."""
 
 StreamWork = Callable[[Call, Caller], Awaitable[None]]
-"""What reads a call's messages and writes its responses."""
+"""Reads a call's messages and writes its responses."""
 
 Handler = Any
-"""A method's `grpc.RpcMethodHandler`, which is generic in type stubs and not when it runs."""
+"""A method's `grpc.RpcMethodHandler`, which is generic in the type stubs only."""
 
 
 Ready = Callable[[], Awaitable[bool]]
@@ -196,10 +197,10 @@ Ready = Callable[[], Awaitable[bool]]
 
 
 class CallHandlers:
-    """Makes handlers of grpc out of the work of methods.
+    """Makes the handlers that grpc calls, from functions that do the work of methods.
 
-    All are told to grpc as methods with a stream of requests, which differ from others on the wire in nothing: so a
-    caller is let in before their message is read. `request_seconds` is how long the first message may take.
+    All are declared to grpc as methods with a stream of requests, which are the same on the wire. So a caller can be
+    checked before the message is read. `request_seconds` is the time for the first message.
     """
 
     def __init__(self, gate: Gate, in_flight: InFlightResponses, log: RequestLog, request_seconds: float) -> None:
@@ -211,7 +212,7 @@ class CallHandlers:
         self._is_stopping = False
 
     def unary(self, path: str, work: UnaryWork, *actions: str, is_open: bool = False) -> Handler:
-        """Return the handler of a method with one request and one response; everyone may call one that `is_open`."""
+        """Return the handler of a method with one request and one response. Anyone may call it if it `is_open`."""
 
         async def handle(requests: object, context: Any) -> bytes:
             response = b""
@@ -220,7 +221,7 @@ class CallHandlers:
                 nonlocal response
                 request = await call.first_message()
                 if request is None:
-                    raise InvalidRequest("The call has no request: a message, which may be empty, must come")
+                    raise InvalidRequest("The call has no request: it must send a message, which may be empty")
                 response = await work(call, caller, request)
 
             await self._run(path, context, respond, actions, is_open=is_open)
@@ -231,7 +232,7 @@ class CallHandlers:
     def stream(
         self, path: str, work: StreamWork, *actions: str, is_open: bool = False, code: StatusCodes = status_code
     ) -> Handler:
-        """Return the handler of a method with a stream of responses; everyone may call one that `is_open`."""
+        """Return the handler of a method with a stream of responses. Anyone may call it if it `is_open`."""
 
         async def handle(requests: object, context: Any) -> None:
             await self._run(path, context, work, actions, is_open=is_open, code=code)
@@ -239,7 +240,7 @@ class CallHandlers:
         return grpc.stream_stream_rpc_method_handler(handle)
 
     def stop(self) -> None:
-        """End the calls that wait for their client; no others begin to wait."""
+        """End the calls that wait for their client, and accept no more."""
         self._is_stopping = True
         for call in tuple(self._waiting):
             call.interrupt(stopping())
@@ -270,10 +271,10 @@ class CallHandlers:
                     call.disconnected = True
                     raise
                 await call.fail(interruption)
-            except grpc.aio.BaseError:  # of a read or write, as the client is gone
+            except grpc.aio.BaseError:  # of a read or write: the client has disconnected
                 call.disconnected = True
                 raise asyncio.CancelledError from None
-            except Exception:  # noqa: BLE001 - it is logged, and the client is told
+            except Exception:  # noqa: BLE001 - it is logged, and the client gets an error
                 self._log.exception(call, "internal error")
                 await call.fail(Internal("Internal error; the server's log says more", type="exception"))
             else:
@@ -285,7 +286,7 @@ class CallHandlers:
 
 @dataclass(frozen=True, slots=True)
 class GrpcService:
-    """A service. `files` are the descriptors that clients are shown, `handlers` returns what handles each method."""
+    """A service. `files` are its descriptors for reflection, `handlers` returns the handler of each method by name."""
 
     name: str
     files: Sequence[FileDescriptorProto]
@@ -293,7 +294,7 @@ class GrpcService:
 
 
 def stopping() -> Unavailable:
-    """Return the error of calls that come or wait while the server stops."""
+    """Return the error for calls that arrive or wait while the server stops."""
     return Unavailable(STOPPING)
 
 

@@ -1,7 +1,7 @@
-"""`grpc.health.v1.Health`: whether the server is ready, for everyone, as `/_health/ready` is.
+"""`grpc.health.v1.Health`: whether the server is ready, for anyone, like `/_health/ready`.
 
-grpcio's own servicer keeps the request of each watch as long as that lasts. Anyone may send one, of any name, with as
-many bytes as a message may have.
+grpcio's own servicer keeps the request of each watch while that lasts, and anyone may send one as large as a message
+may be.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 HEALTH_SERVICE = "grpc.health.v1.Health"
 READY_SECONDS = 1.5
 LOOK_SECONDS = 5.0
-MAX_WATCHES = 1_000  # of all callers, who need not log in: the calls of others must have room beside them
+MAX_WATCHES = 1_000  # of all callers, who need not log in, so that there is room for other calls
 
 
 def readiness(ping: Callable[[], Awaitable[None]]) -> Ready:
-    """Return what tells whether the store responds, as `/_health/ready` does."""
+    """Return a function that returns whether the store responds."""
 
     async def is_ready() -> bool:
         try:
@@ -41,7 +41,7 @@ def readiness(ping: Callable[[], Awaitable[None]]) -> Ready:
 
 
 class Health:
-    """Whether the `services` are ready, as it was found at most LOOK_SECONDS ago; all of them are, or none is."""
+    """The health service. All `services` are ready, or none is, as of at most LOOK_SECONDS ago."""
 
     def __init__(self, services: Collection[str], ready: Ready) -> None:
         self._services = ("", *services)
@@ -52,7 +52,7 @@ class Health:
 
     @asynccontextmanager
     async def looking(self, background: BackgroundTasks) -> AsyncIterator[None]:
-        """Look whether they are ready now, and every LOOK_SECONDS while the block runs."""
+        """Check whether they are ready, now and every LOOK_SECONDS while the block runs."""
 
         async def look() -> float:
             is_ready = await self._ready()
@@ -66,7 +66,7 @@ class Health:
             yield
 
     def handlers(self, calls: CallHandlers) -> dict[str, Handler]:
-        """Return the handlers of all methods, by the method's name."""
+        """Return the handlers of all methods by name."""
         path = f"/{HEALTH_SERVICE}/"
         return {
             "Check": calls.unary(f"{path}Check", self._check, is_open=True),
@@ -83,14 +83,14 @@ class Health:
         return _message(HealthListResponse(statuses=dict.fromkeys(self._services, self._status())))
 
     async def _watch(self, call: Call, caller: Caller) -> None:
-        """Tell the status now, and whenever it changes, until the client or the server has enough."""
+        """Send the status now and whenever it changes, until the client or the server ends the call."""
         request = await call.first_message()
         if request is None:
-            raise InvalidRequest("The call has no request: a message, which may be empty, must come")
+            raise InvalidRequest("The call has no request: it must send a message, which may be empty")
         is_known = self._is_known(request)
         del request
         if self._watches >= MAX_WATCHES:
-            raise Throttled("Too many watches of this server's health; check it now and then", retry_after="10")
+            raise Throttled("Too many watches of this server's health; call Check instead", retry_after="10")
         self._watches += 1
         try:
             call.wait()

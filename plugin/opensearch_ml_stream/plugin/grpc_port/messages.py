@@ -11,20 +11,19 @@ from google.protobuf.message_factory import GetMessageClass
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
-MAX_SMALL_BYTES = 64 * 1024  # of a message without tensors, which is parsed in the event loop
+MAX_SMALL_BYTES = 64 * 1024  # of a message that is parsed in the event loop
 
 
 def read_files(folder: Path, *names: str) -> list[FileDescriptorProto]:
-    """Return what `make protos` has made of each NAME.proto in the folder."""
+    """Return the descriptors of each NAME.proto in the folder, as `make protos` has written them."""
     sets = (FileDescriptorSet.FromString((folder / f"{name}.binpb").read_bytes()) for name in names)
     return [file for one in sets for file in one.file]
 
 
 def pool_of(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
-    """Return a pool of these files alone.
+    """Return a descriptor pool with only these files.
 
-    The messages of mlserver, tritonclient and opensearch-protobufs have the same full names as ours, and a process may
-    hold those in the common pool.
+    mlserver, tritonclient and opensearch-protobufs have messages of the same full names in protobuf's common pool.
     """
     pool = DescriptorPool()
     for file in files:
@@ -33,7 +32,7 @@ def pool_of(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
 
 
 def parse(message_class: Any, data: bytes) -> Any:
-    """Return a message without tensors; InvalidRequest if the bytes are none of its class, or too many."""
+    """Parse a small message; InvalidRequest if it is too large or not of the class."""
     if len(data) > MAX_SMALL_BYTES:
         name = message_class.DESCRIPTOR.full_name
         raise InvalidRequest(f"A {name} may have {MAX_SMALL_BYTES} bytes; this one has {len(data)}")
@@ -41,15 +40,15 @@ def parse(message_class: Any, data: bytes) -> Any:
 
 
 def parse_message(message_class: Any, data: bytes) -> Any:
-    """Return a message; InvalidRequest if the bytes are none of its class."""
+    """Parse a message; InvalidRequest if it is not of the class."""
     try:
         return message_class.FromString(data)
     except DecodeError:
-        raise InvalidRequest(f"The message is no {message_class.DESCRIPTOR.full_name}") from None
+        raise InvalidRequest(f"The message is not of type {message_class.DESCRIPTOR.full_name}") from None
 
 
-# Of the port's own services, health and reflection. The packages that have them are made by a compiler of protobuf as
-# new as they are, and stop where another package of the environment, as mlserver, keeps protobuf at an older version.
+# The messages of health and reflection. grpcio's packages for these need the newest protobuf, and cannot be imported if
+# another package, such as mlserver, needs an older one.
 
 PORT_FILES = read_files(Path(__file__).parent / "protos", "health", "reflection")
 _POOL = pool_of(PORT_FILES)

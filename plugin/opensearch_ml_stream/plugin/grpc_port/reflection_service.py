@@ -1,4 +1,4 @@
-"""`grpc.reflection.v1alpha.ServerReflection`, for whoever logs in, as the OpenAPI document is."""
+"""`grpc.reflection.v1alpha.ServerReflection`, for callers who are logged in, like the OpenAPI document."""
 
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
@@ -22,12 +22,12 @@ _METHOD = "ServerReflectionInfo"
 
 
 def reflection_pool(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
-    """Return the descriptors that clients are shown: these, and those of health and reflection."""
+    """Return the descriptors for clients: these files, and those of health and reflection."""
     return pool_of([*PORT_FILES, *files])
 
 
 def reflection_handlers(services: Collection[str], pool: DescriptorPool, calls: CallHandlers) -> dict[str, Handler]:
-    """Return the handler of the one method, by its name; it tells of these services, which are in the pool."""
+    """Return the handler of the only method by name; it describes these services, which are in the pool."""
     reflection = _Reflection(services, pool)
 
     async def tell(call: Call, caller: Caller) -> None:
@@ -41,7 +41,7 @@ def reflection_handlers(services: Collection[str], pool: DescriptorPool, calls: 
 
 
 class _Reflection:
-    """Answers what is asked of the services; no message of theirs has extensions, which proto3 does not know."""
+    """Responds to requests about services. None of their messages has extensions, as they are proto3."""
 
     def __init__(self, services: Collection[str], pool: DescriptorPool) -> None:
         self._services = sorted(services)
@@ -76,7 +76,7 @@ def _say(response: Any, code: grpc.StatusCode) -> None:
 
 
 def _with_imports(file: Any) -> list[bytes]:
-    """Return a file and all that it imports."""
+    """Return a file and all files that it imports."""
     files = {file.name: file}
     waiting = [file]
     while waiting:

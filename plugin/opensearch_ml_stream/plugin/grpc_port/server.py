@@ -30,13 +30,13 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightR
 MAX_METADATA_BYTES = 64 * 1024  # as the head of a request on the HTTP port
 MAX_STREAMS_PER_CONNECTION = 1_000
 HANDSHAKE_SECONDS = 10
-# A client that is gone is noticed within their sum, and its calls are ended.
+# A dead client is noticed within the sum of these, and its calls are ended.
 KEEP_ALIVE_SECONDS, KEEP_ALIVE_TIMEOUT_SECONDS = 30, 20
-MIN_PING_SECONDS = 10  # between the pings of a client; one that sends them faster is turned away
+MIN_PING_SECONDS = 10  # between pings of a client; if they come faster, it is disconnected
 IDLE_SECONDS = 600
 
-LOOK_SECONDS = 0.25  # between two looks whether the server still listens
-LAST_CALLS_SECONDS = 3600  # for the calls of a server that was replaced
+LOOK_SECONDS = 0.25  # between two checks that the server is listening
+LAST_CALLS_SECONDS = 3600  # for calls of a server that has ended
 
 _PEM = serialization.Encoding.PEM
 
@@ -45,12 +45,12 @@ COMPRESSION = {"none": None, "deflate": grpc.Compression.Deflate, "gzip": grpc.C
 log = logging.getLogger("opensearch_ml_stream")
 
 Stop = Callable[[float], Coroutine[Any, Any, None]]
-"""Refuses new calls, and ends those that wait for their client; returns when all have ended, or after the seconds."""
+"""Refuses new calls, ends those that wait for their client, and waits for the others at most so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """What the port shares with the HTTP port, and its services; `ping` raises Unavailable if the store is away."""
+    """What the gRPC port is given; `ping` raises Unavailable if the store does not respond."""
 
     gate: Gate
     in_flight: InFlightResponses
@@ -64,9 +64,9 @@ class Port:
 async def serving_grpc(
     settings: Settings, address: str, port: Port, certificate: Callable[[], PortCertificate] | None
 ) -> AsyncIterator[Stop]:
-    """Serve at `address`, host and port, while the block runs.
+    """Serve at `address`, which is HOST:PORT, while the block runs.
 
-    `certificate` returns that of the port, and is None without TLS. InvalidRequest if the port cannot be served.
+    `certificate` returns the port's certificate; None means no TLS. Raises InvalidRequest if the port cannot be served.
     """
     calls = CallHandlers(port.gate, port.in_flight, port.log, settings.request_timeout_seconds)
     ready = readiness(port.ping)
@@ -129,9 +129,9 @@ def _options(settings: Settings) -> list[tuple[str, int]]:
 
 
 def server_credentials(current: Callable[[], PortCertificate], *, requires_clients: bool) -> grpc.ServerCredentials:
-    """Return credentials that follow the port's certificate, at each handshake. TLS 1.2 is the oldest that gRPC speaks.
+    """Return credentials that use the port's current certificate at each handshake, with TLS 1.2 or newer.
 
-    gRPC can ask clients for a certificate only where one is required: where it is optional, none is asked for.
+    gRPC asks clients for a certificate only if one is required, not if it is optional.
     """
     in_force = current()
 
@@ -143,7 +143,7 @@ def server_credentials(current: Callable[[], PortCertificate], *, requires_clien
         return grpc.ssl_server_certificate_configuration([(key, chain)], authorities)
 
     def fetch() -> Any:  # type stubs know no None
-        """Return the certificate if it is new; called by gRPC at each handshake, in a thread of its own."""
+        """Return the certificate if it is new; called by gRPC at each handshake, in a thread."""
         nonlocal in_force
         now = current()
         if now is in_force:
@@ -155,10 +155,10 @@ def server_credentials(current: Callable[[], PortCertificate], *, requires_clien
 
 
 class RestartingServer:
-    """The server that listens, made by `start`, and those before it whose calls go on; held with `async with`.
+    """A gRPC server that is started again if it ends by itself; `start` returns a new one.
 
-    One request whose path is not UTF-8 ends grpcio's asyncio server (1.85: `_server_main_loop` decodes the path outside
-    of any `except`). It takes no new calls then, so it is replaced; those in flight go on to their end.
+    A request whose path is not UTF-8 ends grpcio's asyncio server (1.85: `_server_main_loop` decodes the path outside
+    of any `except`). It accepts no more calls then, but those in flight continue.
     """
 
     def __init__(self, start: Callable[[], Awaitable[Any]], background: BackgroundTasks) -> None:
@@ -179,7 +179,7 @@ class RestartingServer:
         await self.stop(0)
 
     async def stop(self, seconds: float) -> None:
-        """Take no new calls; return when all have ended. Those that have not after the seconds are cancelled."""
+        """Accept no more calls, and wait until all have ended. Those left after so many seconds are cancelled."""
         self._is_stopping = True
         await asyncio.gather(*[server.stop(seconds) for server in self._servers])
 
@@ -192,7 +192,7 @@ class RestartingServer:
         failure = await _failure(server)
         if self._is_stopping:
             return None
-        log.error("the gRPC server of this worker has ended, and is replaced", exc_info=failure)
+        log.error("the gRPC server of this worker has ended and is started again", exc_info=failure)
         await self._listen()
         self._background.start("ended gRPC server", partial(self._end, server))
         return 0
@@ -203,10 +203,10 @@ class RestartingServer:
 
 
 async def _failure(server: Any) -> Exception | None:
-    """Wait until a server has ended; return why, None if it was stopped."""
+    """Wait until a server has ended; return the error, None if it was stopped."""
     try:
         while await server.wait_for_termination(LOOK_SECONDS):
             pass
-    except Exception as failure:  # noqa: BLE001 - whatever it was, the port is served again
+    except Exception as failure:  # noqa: BLE001 - after any error, the port is served again
         return failure
     return None

@@ -11,8 +11,8 @@ Metadata = tuple[tuple[str, str], ...]
 StatusCodes = Callable[[MLStreamError], StatusCode]
 """The status codes of a service."""
 
-# MLServer's codes for 400, 404, 422 and 500. A provider's fault (424) is UNKNOWN, as the status of another system that
-# has none of gRPC's is to be told: clients re-send what is UNAVAILABLE, and the caller would pay for the prompt again.
+# 400, 404, 422 and 500 have MLServer's codes. A provider's fault (424) is UNKNOWN, gRPC's code for errors of other
+# systems: clients send a call again that is UNAVAILABLE, and the caller would pay for the prompt twice.
 STATUS_CODES = {
     400: StatusCode.INVALID_ARGUMENT,
     401: StatusCode.UNAUTHENTICATED,
@@ -28,7 +28,7 @@ STATUS_CODES = {
     503: StatusCode.UNAVAILABLE,
 }
 
-_MAX_DETAILS_BYTES = 2048  # each may be three bytes in the trailers, of which clients take 8 KiB
+_MAX_DETAILS_BYTES = 2048  # each may take three in the trailers, of which clients accept 8 KiB
 
 
 def status_code(error: MLStreamError) -> StatusCode:
@@ -37,12 +37,12 @@ def status_code(error: MLStreamError) -> StatusCode:
 
 
 def details(error: MLStreamError) -> str:
-    """Return the text beside the status code: the reason, cut so that it fits into the trailers."""
+    """Return the text for the status: the error's reason, cut so that it fits into the trailers."""
     return error.reason.encode()[:_MAX_DETAILS_BYTES].decode("utf-8", "ignore")
 
 
 def error_metadata(error: MLStreamError) -> Metadata:
-    """Return what trailing metadata say beside the status: what headers and body of the HTTP port say."""
+    """Return the trailing metadata for an error: what headers and body of the HTTP port say."""
     said = {
         "retry-after": error.retry_after,
         "www-authenticate": error.challenge if isinstance(error, Unauthorized) else None,
