@@ -20,12 +20,12 @@ from opensearchpy import NotFoundError, OpenSearch, RequestError
 
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.metrics import Metrics
-from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.node_id import AnsweringNode
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 from opensearch_ml_stream.plugin.store import Store

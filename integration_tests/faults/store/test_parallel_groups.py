@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.clock import now_millis
+from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.security.access_control import GROUP_WORDING, AccessControl, AskedAccess
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.open_store import open_store

@@ -19,9 +19,9 @@ from opensearch_ml_stream.plugin.core import additions_of, open_core
 from opensearch_ml_stream.plugin.extension import Contribution, Core, Extension, OtherServer, load
 from opensearch_ml_stream.plugin.installed_extensions import declared_extensions, enabled, paths_of
 from opensearch_ml_stream.plugin.metrics import BackgroundFailures, Metrics
-from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
+from opensearch_ml_stream.plugin.registry.node_id import AnsweringNode
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings
 from opensearch_ml_stream.rest_handlers.application import rest_application

@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # every command imports this module, with the declarations
     from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
     from opensearch_ml_stream.plugin.registry import Registry
     from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
-    from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
+    from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
     from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
     from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
     from opensearch_ml_stream.plugin.store import Store

@@ -9,15 +9,14 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.metrics import Metrics
-from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
+from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
-from opensearch_ml_stream.plugin.registry.node_id import node_id
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.node_id import AnsweringNode, node_id
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 from opensearch_ml_stream.plugin.store import Store

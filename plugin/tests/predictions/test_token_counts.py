@@ -10,8 +10,8 @@ from opensearch_ml_stream.connectors.conversation.conversation import Conversati
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_RESPONSES, ClientRequest
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.predictions.token_counts import TokenCount, TokenCounts
+from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.models_by_name import ModelsByName
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import prediction_setup
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response

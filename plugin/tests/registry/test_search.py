@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.registry.search_check import check_search
+from opensearch_ml_stream.plugin.registry.search import check_search
 
 
 @pytest.mark.parametrize(

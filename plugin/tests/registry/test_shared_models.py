@@ -9,7 +9,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, Unavailable
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
-from opensearch_ml_stream.plugin.registry import orphans, reload
+from opensearch_ml_stream.plugin.registry import models, orphans
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.registry.registry_setup import StoreInCluster, add_model, closing, registry_on, stored
@@ -78,7 +78,7 @@ async def test_a_change_that_ml_commons_does_not_take_over_is_stored_and_said(st
 
 
 async def test_ml_commons_is_not_waited_for_without_end(store: StoreInCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reload, "DEPLOY_SECONDS", 0.1)
+    monkeypatch.setattr(models, "DEPLOY_SECONDS", 0.1)
     model_id = await deployed_there(store)
     store.cluster.when_deployed = None
     with pytest.raises(Unavailable, match=r"It has not deployed it in 0\.1 s"):

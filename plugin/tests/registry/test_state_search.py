@@ -7,8 +7,8 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.plugin.registry import Registry, shown_state, state_aggregations, state_order
-from opensearch_ml_stream.plugin.registry.shown_state import MAX_QUERIES, STATES, ShownState
+from opensearch_ml_stream.plugin.registry import Registry, state_search
+from opensearch_ml_stream.plugin.registry.state_search import MAX_QUERIES, STATES, ShownState
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.registry.registry_setup import StoreInCluster, add_model, closing, registry_on, stored
@@ -96,7 +96,7 @@ async def test_what_would_be_wrong_or_too_much_is_refused(registry: Registry, bo
 
 
 def test_the_ids_in_one_search_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shown_state, "MAX_IDS", 5)
+    monkeypatch.setattr(state_search, "MAX_IDS", 5)
     state = ShownState(["a", "b"])
     state.is_state("DEPLOYED")
     state.is_state("UNDEPLOYED")
@@ -106,7 +106,7 @@ def test_the_ids_in_one_search_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_terms_over_the_state_are_filters_over_the_shown_one_and_look_like_terms_again() -> None:
     body = {"aggs": {"s": {"terms": {"field": "model_state", "size": 2}, "aggs": {"n": {"max": {"field": "x"}}}}}}
-    asked = state_aggregations.translated(body["aggs"]["s"], ShownState(["m"]))
+    asked = state_search.translate_aggregation(body["aggs"]["s"], ShownState(["m"]))
     assert asked["aggs"] == {"n": {"max": {"field": "x"}}} and "terms" not in asked
     assert list(asked["filters"]["filters"]) == list(STATES)
     assert asked["filters"]["filters"]["REGISTERED"] == {
@@ -115,7 +115,7 @@ def test_terms_over_the_state_are_filters_over_the_shown_one_and_look_like_terms
     counts = {"DEPLOYED": 1, "UNDEPLOYED": 3, "REGISTERED": 3, "TRAINED": 0}
     buckets = {state: {"doc_count": count, "n": {"value": 1}} for state, count in counts.items()}
     response: dict[str, Any] = {"aggregations": {"s": {"buckets": buckets}}}
-    state_aggregations.restore(body, response)
+    state_search.restore_aggregations(body, response)
     assert response["aggregations"]["s"] == {
         "doc_count_error_upper_bound": 0,
         "sum_other_doc_count": 1,
@@ -128,7 +128,7 @@ def test_terms_below_other_buckets_are_restored_in_each_of_them() -> None:
     body = {"aggregations": {"groups": {"terms": {"field": "model_group_id"}, "aggs": states}}}
     inner = {"states": {"buckets": {"DEPLOYED": {"doc_count": 1}}}}
     response: dict[str, Any] = {"aggregations": {"groups": {"buckets": [{"key": "g", "doc_count": 1, **inner}]}}}
-    state_aggregations.restore(body, response)
+    state_search.restore_aggregations(body, response)
     [bucket] = response["aggregations"]["groups"]["buckets"]
     assert bucket["states"]["buckets"] == [{"key": "DEPLOYED", "doc_count": 1}]
 
@@ -139,7 +139,7 @@ def test_terms_below_other_buckets_are_restored_in_each_of_them() -> None:
 )
 def test_a_sort_by_state_is_one_by_score_with_the_first_state_highest(order: Any, first: str) -> None:
     body = {"sort": [{"name.keyword": "asc", "model_state": order}], "search_after": ["n", first]}
-    asked = state_order.translated(body, ShownState(["m"]))
+    asked = state_search.translate_sort(body, ShownState(["m"]))
     assert asked["sort"] == [{"name.keyword": "asc"}, {"_score": {"order": "desc"}}]
     assert asked["search_after"] == ["n", len(STATES)]
     boosts = {
@@ -149,14 +149,14 @@ def test_a_sort_by_state_is_one_by_score_with_the_first_state_highest(order: Any
     hit = {"_score": 15.0, "sort": ["n", float(len(STATES))]}
     without_state = {"_score": 0.0, "sort": ["o", 0.0]}
     response: dict[str, Any] = {"hits": {"max_score": 15.0, "hits": [hit, without_state]}}
-    state_order.restore(body, response)
+    state_search.restore_sort(body, response)
     assert (hit["sort"], hit["_score"], response["hits"]["max_score"]) == (["n", first], None, None)
     assert without_state["sort"] == ["o", None]
 
 
 def test_another_sort_is_left_as_it_is() -> None:
     body = {"sort": ["name.keyword"], "query": DEPLOYED}
-    assert state_order.translated(body, ShownState([])) is body
+    assert state_search.translate_sort(body, ShownState([])) is body
     response: dict[str, Any] = {"hits": {"max_score": 1.0, "hits": []}}
-    state_order.restore(body, response)
+    state_search.restore_sort(body, response)
     assert response["hits"]["max_score"] == 1.0

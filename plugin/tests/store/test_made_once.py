@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, Unavailable
-from opensearch_ml_stream.plugin.store import Document, Index, Written
-from opensearch_ml_stream.plugin.store.made_once import made_once
+from opensearch_ml_stream.plugin.store import Document, Index, Written, made_once
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from opensearch_ml_stream.extensions.playground.service.live_figures import MAX_MODELS, WINDOW_SECONDS, LiveFigures
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.observation import Observations
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
 from opensearch_ml_stream.plugin.security.access_control import owner_of
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics

@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.errors import NotFound, Unavailable
 from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames
 from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore

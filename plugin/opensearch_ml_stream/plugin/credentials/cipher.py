@@ -13,8 +13,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import Internal
 from opensearch_ml_stream.plugin.credentials import aws_message_format
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
-from opensearch_ml_stream.plugin.store import Document, Index, Store
-from opensearch_ml_stream.plugin.store.made_once import made_once
+from opensearch_ml_stream.plugin.store import Document, Index, Store, made_once
 
 _ID = "master_key"
 _KEY_LENGTH = 32

@@ -7,11 +7,11 @@ from time import monotonic
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.durations import summary
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DEPLOYED, DeploymentStateStore
+from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.node_id import AnsweringNode
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of, strings_of
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.statistics.request_counts import ModelFigures
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
 from opensearch_ml_stream.plugin.statistics.running_predictions import RunningPrediction

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.stat_selection import (
     ACTION_STATS,
     CLUSTER_STATS,
@@ -18,8 +17,9 @@ from opensearch_ml_stream.plugin.monitoring.stat_selection import (
     select_by_name,
 )
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
+from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.node_id import AnsweringNode
 from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.statistics.request_counts import ActionCount, ModelFigures
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
 from opensearch_ml_stream.plugin.store import Index, Store

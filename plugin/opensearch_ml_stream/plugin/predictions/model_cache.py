@@ -19,7 +19,7 @@ from opensearch_ml_stream.plugin.limits.rate_limits import user_limiters
 from opensearch_ml_stream.plugin.parallel import wait_for_all
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
-from opensearch_ml_stream.plugin.registry.model_access import NOT_READ, ModelAccess
+from opensearch_ml_stream.plugin.registry.document_access import NOT_READ, ModelAccess
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled

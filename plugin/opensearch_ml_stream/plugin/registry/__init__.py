@@ -8,14 +8,13 @@ from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.configs import Configs
 from opensearch_ml_stream.plugin.registry.connectors import Connectors
 from opensearch_ml_stream.plugin.registry.controllers import Controllers
-from opensearch_ml_stream.plugin.registry.model_access import ModelAccess
+from opensearch_ml_stream.plugin.registry.document_access import ModelAccess, VisibleDocuments
 from opensearch_ml_stream.plugin.registry.model_connectors import ModelConnectors
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.registry.models import Models
-from opensearch_ml_stream.plugin.registry.switched_access import connector_access
 from opensearch_ml_stream.plugin.registry.tasks import BatchJobs, Tasks
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.security.access_control import connector_access
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Store
 

@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.rendering.values_to_give import left_in_con
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.syntax.scalars import scalar_texts
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.registry.asked import asked_access
+from opensearch_ml_stream.plugin.registry.document_access import asked_access
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order, object_of
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, PrivateAddress, literal_address

@@ -8,7 +8,6 @@ from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidR
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.parallel import wait_for_all
-from opensearch_ml_stream.plugin.registry.asked import asked_access
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     connector_view,
@@ -19,6 +18,7 @@ from opensearch_ml_stream.plugin.registry.connector_documents import (
     with_warnings,
 )
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
+from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments, asked_access
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import (
     Json,
@@ -27,7 +27,6 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     flag_of,
     rewrite,
 )
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.security.access_control import AccessControl
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled

@@ -11,7 +11,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deploying
-from opensearch_ml_stream.plugin.registry.model_access import NO_PRIVILEGE, ModelAccess
+from opensearch_ml_stream.plugin.registry.document_access import NO_PRIVILEGE, ModelAccess
 from opensearch_ml_stream.plugin.registry.model_documents import rate_limiter_document
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing, merged, object_of, rewrite
 from opensearch_ml_stream.plugin.store import Document, Index, Store

@@ -7,7 +7,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, MLStreamError, NotFound
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.registry.asked import asked_access
+from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments, asked_access
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import (
     Json,
@@ -18,7 +18,6 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     rewrite,
     string_of,
 )
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.security.access_control import PUBLIC, AccessControl, AskedAccess
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller

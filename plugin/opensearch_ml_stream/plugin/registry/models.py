@@ -1,14 +1,22 @@
 """Model use cases: register, get, update, delete, search, deploy, undeploy."""
 
+import asyncio
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    MLStreamError,
+    NotFound,
+    Unavailable,
+)
 from opensearch_ml_stream.connectors.model_options import ModelOptions
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import read_guardrails
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry import model_settings
-from opensearch_ml_stream.plugin.registry.asked import asked_access
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     hidden_fields,
@@ -17,7 +25,12 @@ from opensearch_ml_stream.plugin.registry.connector_documents import (
 )
 from opensearch_ml_stream.plugin.registry.default_model_interfaces import default_interface
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_deploying
-from opensearch_ml_stream.plugin.registry.model_access import NO_PRIVILEGE, ModelAccess
+from opensearch_ml_stream.plugin.registry.document_access import (
+    NO_PRIVILEGE,
+    ModelAccess,
+    VisibleDocuments,
+    asked_access,
+)
 from opensearch_ml_stream.plugin.registry.model_connectors import ModelConnectors
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.model_documents import (
@@ -29,8 +42,6 @@ from opensearch_ml_stream.plugin.registry.model_documents import (
     settable_fields,
 )
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
-from opensearch_ml_stream.plugin.registry.reload import reload_in_ml_commons
-from opensearch_ml_stream.plugin.registry.safe_delete import refuse_if_used
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.state_search import ShownStates
 from opensearch_ml_stream.plugin.registry.stored_documents import (
@@ -44,12 +55,17 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     strings_of,
 )
 from opensearch_ml_stream.plugin.registry.tasks import record_task
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.security.access_control import AskedAccess
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
-from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.plugin.store import Cluster, Document, Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
+
+DEPLOY_SECONDS = 5.0
+LOOK_SECONDS = 0.05
+# What ML Commons holds of a deployed model, and reads again at a PUT of its own.
+_HELD = frozenset({"connector", "connector_id", "is_enabled", "guardrails", "interface", "rate_limiter"})
+_PIPELINE_KINDS = ("ingest", "search")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +174,7 @@ class Models:
         written = await rewrite(self.store, Index.MODEL, model_id, change, missing)
         await model_settings.put_settings(self.store, self.clock, model_id, sidecar)
         fields = {*changes, *(["connector"] if connector_changes is not None else [])}
-        await reload_in_ml_commons(self.store, model_id, before, fields)
+        await _reload_in_ml_commons(self.store, model_id, before, fields)
         warnings = left_to_be_given(body["connector"], changed_connector) if changed_connector is not None else []
         if sidecar and (connector := await self.connectors.of_stored({**before, **changes})) is not None:
             warnings += model_settings.without_effect(sidecar, changed_connector or connector)
@@ -178,7 +194,7 @@ class Models:
                 type="status_exception",
             )
         if self.live_settings.current.safe_delete_model and self.store.cluster is not None:
-            await refuse_if_used(self.store.cluster, model_id)
+            await _refuse_if_used(self.store.cluster, model_id)
         with self.deployment.count("delete", model_id):
             await self.deployment.unload(model_id, source)
             response = (await self.store.delete(Index.MODEL, model_id)).response
@@ -278,3 +294,63 @@ def _cannot_move(group_id: str) -> Forbidden:
         "User Doesn't have privilege to re-link this model to the target model group due to no access to the target "
         f"model group with model group ID {group_id}"
     )
+
+
+async def _reload_in_ml_commons(store: Store, model_id: str, source: Json, written: Iterable[str]) -> None:
+    """Undeploy and deploy the model in ML Commons, if it has it deployed and holds one of the fields `written`.
+
+    `source` is the model as it was stored before. Unavailable if ML Commons does not do so: the change is stored, and
+    in force in the sidecar alone.
+    """
+    if store.cluster is None or _HELD.isdisjoint(written) or not is_deployed(source):
+        return
+    try:
+        if await store.cluster.undeploy(model_id) and await store.cluster.deploy(model_id):
+            async with asyncio.timeout(DEPLOY_SECONDS):
+                await _deployed_again(store, model_id, source)
+    except (MLStreamError, TimeoutError) as error:
+        why = error.reason if isinstance(error, MLStreamError) else f"It has not deployed it in {DEPLOY_SECONDS:g} s."
+        raise Unavailable(
+            "The model is changed here, but ML Commons on the cluster may go on with it as it was; send the same "
+            f"again, or undeploy it there. {why}"
+        ) from None
+
+
+async def _deployed_again(store: Store, model_id: str, before: Json) -> None:
+    """Wait until the document says that ML Commons has deployed the model since: it responds before it has."""
+    while True:
+        source = (await existing_model(store, model_id)).source
+        if is_deployed(source) and source.get("last_deployed_time") != before.get("last_deployed_time"):
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _refuse_if_used(cluster: Cluster, model_id: str) -> None:
+    """Raise Conflict, as ML Commons does, if a pipeline or an agent of the cluster calls the model."""
+    for kind in _PIPELINE_KINDS:
+        pipelines = await cluster.pipelines(kind)
+        if using := [name for name, pipeline in pipelines.items() if _names_model(pipeline, model_id)]:
+            raise _still_used(using, f"{kind} pipelines", "the pipelines first:")
+    if agents := await cluster.agents_using(model_id):
+        raise _still_used(agents, "agents", "the agents first, all visible agents are:")
+
+
+def _still_used(users: Iterable[str], kind: str, first: str) -> Conflict:
+    names = sorted(users)
+    return Conflict(
+        f"{len(names)} {kind} are still using this model, please delete or update {first} [{', '.join(names)}]"
+    )
+
+
+def _names_model(configuration: Any, model_id: str) -> bool:
+    """Whether a `model_id`, at any depth, is that of the model."""
+    waiting = [configuration]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            if part.get("model_id") == model_id:
+                return True
+            waiting.extend(part.values())
+        elif isinstance(part, list):
+            waiting.extend(part)
+    return False

@@ -1,16 +1,17 @@
-"""The node id in responses and tasks: one for all workers and replicas on the same store."""
+"""The node in responses and tasks: one for all workers and replicas on the same store."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Internal
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.store import Index, Store
-from opensearch_ml_stream.plugin.store.made_once import made_once
+from opensearch_ml_stream.plugin.store import Index, Store, made_once
 
 NODE_DOCUMENT = "opensearch_ml_stream_node"
 _ID_BYTES = 16  # 22 characters, as OpenSearch's own node ids
+_ANY = frozenset({"_all", "_local"})
 
 
 async def node_id(store: Store, clock: Clock) -> str:
@@ -25,3 +26,17 @@ async def node_id(store: Store, clock: Clock) -> str:
     if not isinstance(stored_id, str):
         raise Internal(f"The document {NODE_DOCUMENT} in {Index.CONFIG} has no ml_configuration.node_id; delete it")
     return stored_id
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweringNode:
+    """`server` names this server (`host:port`) among those that share the store and its node id."""
+
+    store: Store
+    clock: Clock
+    server: str
+
+    async def id_if_asked(self, node_ids: Sequence[str]) -> str | None:
+        """Return the node's id; None if nodes are named and it is none of them."""
+        node = await node_id(self.store, self.clock)
+        return node if not node_ids or node in node_ids or not _ANY.isdisjoint(node_ids) else None

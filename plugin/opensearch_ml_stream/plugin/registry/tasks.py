@@ -5,10 +5,9 @@ from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.registry.model_access import ModelAccess
+from opensearch_ml_stream.plugin.registry.document_access import ModelAccess, VisibleDocuments
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing, in_order
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 

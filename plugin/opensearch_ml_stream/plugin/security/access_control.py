@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 PUBLIC, PRIVATE, RESTRICTED = "public", "private", "restricted"
@@ -128,6 +129,16 @@ class AccessControl:
         """Raise InvalidRequest if anything is asked where access control does not apply: silence would promise it."""
         if (asked.mode is not None or asked.add_all is not None or asked.roles) and not self.applies_to(caller):
             raise InvalidRequest(self.wording.switched_off)
+
+
+def connector_access(live_settings: LiveSettings) -> AccessControl:
+    """Return the access control of all connectors."""
+    return AccessControl(lambda: live_settings.current.connector_access_control_enabled, CONNECTOR_WORDING)
+
+
+def group_access(live_settings: LiveSettings) -> AccessControl:
+    """Return the access control of all model groups, and so of all models."""
+    return AccessControl(lambda: live_settings.current.model_access_control_enabled, GROUP_WORDING)
 
 
 def may_access(caller: Caller, document: Json) -> bool:

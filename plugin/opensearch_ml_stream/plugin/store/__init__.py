@@ -4,10 +4,17 @@ Index names are logical (`Index.MODEL`, ...); an implementation adds the prefix.
 ML Commons' indices (ML Commons contract, section 2).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
+
+from opensearch_ml_stream.connectors.errors import Conflict, Unavailable
+
+ABSENT_SEQUENCE = (-2, 0)  # OpenSearch's own, of an unassigned sequence number
+IMPERSONATION = "opendistro_security_impersonate_as"
+"""The header in which a caller asks to be another user; the cluster's configuration says who may."""
+MAX_ATTEMPTS = 10
 
 
 class Index(StrEnum):
@@ -40,9 +47,6 @@ class Document:
 def absent(id: str) -> Document:
     """Return what stands for a document that is not there: `changed` says whether it was created since."""
     return Document(id, {}, 0, *ABSENT_SEQUENCE)
-
-
-ABSENT_SEQUENCE = (-2, 0)  # OpenSearch's own, of an unassigned sequence number
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +88,6 @@ class Cluster(Protocol):
     async def ml_commons_refusal(self) -> str | None:
         """Return why ML Commons on the cluster refuses the store's user a search; None if it does not, or is absent."""
         ...
-
-
-IMPERSONATION = "opendistro_security_impersonate_as"
-"""The header in which a caller asks to be another user; the cluster's configuration says who may."""
 
 
 class SecurityPlugin(Protocol):
@@ -201,3 +201,22 @@ class Store(Protocol):
     async def close(self) -> None:
         """Release connections and threads; the store cannot be used afterwards."""
         ...
+
+
+async def made_once(store: Store, index: Index, id: str, make: Callable[[], Mapping[str, Any]]) -> Document:
+    """Return the document of that id, made if there is none.
+
+    One that another is just making may be taken before it can be read: it is read again then. Unavailable if that does
+    not come to an end.
+    """
+    for _ in range(MAX_ATTEMPTS):
+        document = await store.get(index, id)
+        if document is not None:
+            return document
+        source = make()
+        try:
+            written = await store.create(index, source, id)
+        except Conflict:
+            continue
+        return Document(id, source, 1, written.seq_no, written.primary_term)
+    raise Unavailable(f"Document {id} of index {index} can be neither read nor created; see the log of OpenSearch")

@@ -26,10 +26,9 @@ from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.credentials.external import resolve_credential
 from opensearch_ml_stream.plugin.registry.connector_documents import new_document
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed
-from opensearch_ml_stream.plugin.registry.model_access import ModelAccess
+from opensearch_ml_stream.plugin.registry.document_access import ModelAccess, VisibleDocuments
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, Json, rewrite
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.security.access_control import AskedAccess
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.dynamic import refresh_settings
