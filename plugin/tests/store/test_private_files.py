@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.store.private_files import make_private
+from opensearch_ml_stream.plugin.store.sqlite_connection import make_private
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 
 

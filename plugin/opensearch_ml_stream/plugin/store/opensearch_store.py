@@ -25,7 +25,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.store import ABSENT_SEQUENCE, Document, Index, Written
 from opensearch_ml_stream.plugin.store.cluster_url import read_cluster_url
 from opensearch_ml_stream.plugin.store.mappings import index_body
-from opensearch_ml_stream.plugin.store.opensearch_cluster import OpenSearchCluster
+from opensearch_ml_stream.plugin.store.opensearch_cluster import OpenSearchCluster, OpenSearchSecurity
 from opensearch_ml_stream.plugin.store.opensearch_errors import (
     TIMEOUT_SECONDS,
     error_for,
@@ -47,7 +47,6 @@ from opensearch_ml_stream.plugin.store.opensearch_responses import (
     read_total,
     read_written,
 )
-from opensearch_ml_stream.plugin.store.opensearch_security import OpenSearchSecurity
 from opensearch_ml_stream.plugin.store.opensearch_tls import store_tls, without_credentials
 
 PREPARED_SECONDS = 10.0  # how long `prepare` spares a write its own question

@@ -21,21 +21,19 @@ from opensearch_ml_stream.plugin.store.sqlite_body import (
     unsupported,
 )
 from opensearch_ml_stream.plugin.store.sqlite_dates import DEFAULT_FORMAT
-from opensearch_ml_stream.plugin.store.sqlite_field_types import (
-    Bounds,
-    check_pattern,
-    check_searchable,
-    read_bounds,
-    read_limit,
-    read_value,
-)
 from opensearch_ml_stream.plugin.store.sqlite_field_values import (
+    Bounds,
     Candidate,
     Field,
     Kind,
     Types,
+    check_pattern,
+    check_searchable,
     find_field,
     phrase,
+    read_bounds,
+    read_limit,
+    read_value,
     words,
 )
 from opensearch_ml_stream.plugin.store.sqlite_search_bounds import (
