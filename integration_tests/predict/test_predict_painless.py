@@ -106,7 +106,7 @@ async def test_all_runs_of_one_prediction_are_one_request_where_the_script_allow
 ) -> None:
     async with open_store(opensearch_url) as store:
         counting = CountingStore(store)
-        scripts = PainlessRunner(counting)
+        scripts = PainlessRunner(counting.run_painless)
         calls = [PainlessCall(source, {"x": x}) for x in ("a", "\U0001f600", "a")]
         assert await scripts.run(calls) == results
         assert counting.runs == runs

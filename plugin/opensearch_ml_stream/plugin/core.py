@@ -77,7 +77,7 @@ async def open_core(
         opening = open_budgets(folder, store, metrics.count_cost, now_millis, background, is_shared=is_shared)
         budgets = await stack.enter_async_context(opening)
         calls = ProviderCalls(live, breaking, rate_limits, budgets, OpenStreams(counts, live, metrics, background))
-        scripts = PainlessRunner(store)
+        scripts = PainlessRunner(store.run_painless)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
         observations = Observations(metrics, statistics)
         registry = build_registry(store, cipher, live, now_millis, deployment, batch, additions.options)

@@ -114,7 +114,12 @@ async def prediction_setup(
 ) -> AsyncIterator[Setup]:
     store = store or SQLiteStore(":memory:")
     provider = provider or ScriptedProvider()
-    live, cipher, metrics, scripts = LiveSettings(Settings(**settings)), Cipher(store), Metrics(), PainlessRunner(store)
+    live, cipher, metrics, scripts = (
+        LiveSettings(Settings(**settings)),
+        Cipher(store),
+        Metrics(),
+        PainlessRunner(store.run_painless),
+    )
     models = ModelCache(store, cipher, live, no_deployment, ModelAdditions(protocols, options))
     try:
         async with open_budgets(folder, store, metrics.count_cost, now_millis, BackgroundTasks()) as budgets:

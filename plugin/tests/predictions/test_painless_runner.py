@@ -50,25 +50,25 @@ def calls(*texts: str | None, source: str = SOURCE) -> list[PainlessCall]:
 
 async def test_without_calls_nothing_is_run() -> None:
     store = Painless()
-    assert await PainlessRunner(store).run([]) == []
+    assert await PainlessRunner(store.run_painless).run([]) == []
     assert store.runs == []
 
 
 async def test_one_call_is_run_as_it_is() -> None:
     store = Painless()
-    assert await PainlessRunner(store).run(calls("a")) == ["a"]
+    assert await PainlessRunner(store.run_painless).run(calls("a")) == ["a"]
     assert store.runs == [{"text": "a"}]
 
 
 async def test_several_calls_are_one_run_with_results_in_order() -> None:
     store = Painless()
-    assert await PainlessRunner(store).run(calls("b", None, "", "a")) == ["b", None, "", "a"]
+    assert await PainlessRunner(store.run_painless).run(calls("b", None, "", "a")) == ["b", None, "", "a"]
     assert store.runs == [{"inputs": [{"text": "b"}, {"text": None}, {"text": ""}, {"text": "a"}]}]
 
 
 async def test_equal_calls_are_run_once() -> None:
     store = Painless()
-    runner = PainlessRunner(store)
+    runner = PainlessRunner(store.run_painless)
     assert await runner.run(calls("a", "a", "a")) == ["a", "a", "a"]
     assert await runner.run(calls("a", "b", "a")) == ["a", "b", "a"]
     assert store.runs == [{"text": "a"}, {"inputs": [{"text": "a"}, {"text": "b"}]}]
@@ -76,7 +76,7 @@ async def test_equal_calls_are_run_once() -> None:
 
 async def test_a_source_that_cannot_be_combined_is_run_for_each_input_and_not_combined_again() -> None:
     store = Painless(combines=False)
-    runner = PainlessRunner(store)
+    runner = PainlessRunner(store.run_painless)
     assert await runner.run(calls("a", "b")) == ["a", "b"]
     assert len(store.runs) == 3
     assert await runner.run(calls("c", "d")) == ["c", "d"]
@@ -86,13 +86,13 @@ async def test_a_source_that_cannot_be_combined_is_run_for_each_input_and_not_co
 async def test_inputs_that_are_run_apart_are_run_a_few_at_a_time() -> None:
     store = Painless(combines=False)
     texts = [str(number) for number in range(10)]
-    assert await PainlessRunner(store).run(calls(*texts)) == texts
+    assert await PainlessRunner(store.run_painless).run(calls(*texts)) == texts
     assert store.most_in_flight == MAX_PARALLEL_RUNS
 
 
 async def test_one_bad_input_has_its_own_error() -> None:
     store = Painless(fails_on="bad")
-    runner = PainlessRunner(store)
+    runner = PainlessRunner(store.run_painless)
     with pytest.raises(InvalidRequest, match=r"^Painless script: runtime error$"):
         await runner.run(calls("good", "bad"))
     assert {"text": "bad"} in store.runs
@@ -110,14 +110,14 @@ async def test_a_store_that_is_down_is_not_asked_again_for_each_input() -> None:
 
     store = Down()
     with pytest.raises(Unavailable):
-        await PainlessRunner(store).run(calls("a", "b"))
+        await PainlessRunner(store.run_painless).run(calls("a", "b"))
     assert store.runs == 1
 
 
 async def test_only_so_many_sources_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(painless_runner, "MAX_REMEMBERED", 2)
     store = Painless(combines=False)
-    runner = PainlessRunner(store)
+    runner = PainlessRunner(store.run_painless)
     for _ in range(2):
         store.runs.clear()
         for number in range(3):

@@ -8,11 +8,10 @@ alone, so that no other gets the error.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 from opensearch_ml_stream.connectors.batching.merged_texts import Merging, find_merging
 from opensearch_ml_stream.connectors.batching.shared_response import split_response
@@ -30,12 +29,8 @@ STATUSES_OF_INPUT = frozenset({400, 413, 422})  # with which a provider refuses 
 _Key = tuple[CompiledModel, tuple[tuple[str, bool, str], ...]]
 
 
-class Calls(Protocol):
-    """Calls of providers, one for each request; see `ProviderCalls`."""
-
-    async def fetch(self, model: CompiledModel, request: ProviderRequest) -> bytes:
-        """Return the whole body of a 2xx response."""
-        ...
+FetchFor = Callable[[CompiledModel, ProviderRequest], Awaitable[bytes]]
+"""Sends one request to a model's provider and returns the body of its 2xx response; see `ProviderCalls.fetch`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,20 +71,20 @@ class _Batch:
 class EmbeddingBatches:
     """The batches of all models that have `_sidecar.batching`."""
 
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+    def __init__(self, fetch: FetchFor) -> None:
+        self._fetch_alone = fetch
         self._open: dict[_Key, _Batch] = {}  # those that are not sent yet
 
     def sending(self, model: CompiledModel, predict_input: PredictInput) -> Fetch:
         """Return what sends the requests of a prediction: merged with others if the model's settings say so."""
         if model.settings.batching is None or model.own_requests is not None:
-            return partial(self._calls.fetch, model)
+            return partial(self._fetch_alone, model)
         return partial(self.fetch, model, predict_input)
 
     async def fetch(self, model: CompiledModel, predict_input: PredictInput, request: ProviderRequest) -> bytes:
         """Return the body of the response to a prediction's request, as if it had been sent alone.
 
-        Raises what `fetch` of the calls does, and UpstreamError if a merged call has another number of embeddings.
+        Raises what a request sent alone does, and UpstreamError if a merged call has another number of embeddings.
         """
         if (found := self._join(model, predict_input, request)) is not None:
             batch, member = found
@@ -100,7 +95,7 @@ class EmbeddingBatches:
                 raise
             if body is not None:
                 return body
-        return await self._calls.fetch(model, request)
+        return await self._fetch_alone(model, request)
 
     def _join(
         self, model: CompiledModel, predict_input: PredictInput, request: ProviderRequest
@@ -165,7 +160,7 @@ class EmbeddingBatches:
         action = model.action()
         steps = model.steps(action, TextDocsInput(texts, batch.parameters))
         [request] = [action.render(step.parameters) for step in steps if isinstance(step, Step)]
-        body = await self._calls.fetch(model, request)
+        body = await self._fetch_alone(model, request)
         if error_in_body(body) is not None:  # which may be about the texts of one member
             return [None] * len(members)
         return split_response(body, batch.merging.rows, [member.texts for member in members])

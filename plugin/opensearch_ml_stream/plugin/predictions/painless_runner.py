@@ -5,9 +5,9 @@ source go in one request (`combined_painless`), and equal ones are run once. A s
 is run input by input, and remembered as such.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict import painless_batching
@@ -19,19 +19,15 @@ MAX_PARALLEL_RUNS = 4
 MAX_REMEMBERED = 256  # sources that cannot be combined; beyond that many they are tried again
 
 
-class PainlessStore(Protocol):
-    """The part of a store that runs scripts."""
-
-    async def run_painless(self, source: str, params: Mapping[str, Any]) -> str | None:
-        """Return a script's result as a string, see `Store.run_painless`."""
-        ...
+RunScript = Callable[[str, Mapping[str, Any]], Awaitable[str | None]]
+"""Returns the result of a script with its `params` as a string; see `Store.run_painless`."""
 
 
 class PainlessRunner:
     """Runs scripts in the store; remembers the sources that it has to run input by input."""
 
-    def __init__(self, store: PainlessStore) -> None:
-        self._store = store
+    def __init__(self, run_script: RunScript) -> None:
+        self._run_script = run_script
         self._not_combinable: set[str] = set()
 
     async def run(self, calls: Sequence[PainlessCall]) -> list[str | None]:
@@ -63,7 +59,7 @@ class PainlessRunner:
         return await run_parallel([partial(self._run_one, call) for call in calls], MAX_PARALLEL_RUNS)
 
     async def _run_one(self, call: PainlessCall) -> str | None:
-        return await self._store.run_painless(call.source, call.params)
+        return await self._run_script(call.source, call.params)
 
 
 def _params_key(call: PainlessCall) -> str:

@@ -26,7 +26,13 @@ from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status
 from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream
-from opensearch_ml_stream.plugin.predictions.result_forms import Respond, as_answer, as_json, as_object
+from opensearch_ml_stream.plugin.predictions.whole_prediction import (
+    Respond,
+    WholeCall,
+    predict_answer,
+    predict_whole,
+    predict_whole_encoded,
+)
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -60,7 +66,7 @@ class Predictor:
     ) -> None:
         self._models = models
         self._calls = calls
-        self._batches = EmbeddingBatches(calls)
+        self._batches = EmbeddingBatches(calls.fetch)
         self._store = store
         self._scripts = scripts
         self._batch = batch
@@ -219,29 +225,29 @@ class Predictor:
         predict_input = read_predict_input(body, algorithm)
         if asks_for_batch(predict_input, PREDICT):
             return await self._create_job(caller, model_id, predict_input)
-        return await self._predict(caller, model_id, predict_input, (), as_object)
+        return await self._predict(caller, model_id, predict_input, (), predict_whole)
 
     async def predict_encoded(self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None) -> bytes:
         """Return the response of `predict` as compact JSON."""
         predict_input = read_predict_input(body, algorithm)
         if asks_for_batch(predict_input, PREDICT):
             return to_json(await self._create_job(caller, model_id, predict_input))
-        return await self._predict(caller, model_id, predict_input, (), as_json)
+        return await self._predict(caller, model_id, predict_input, (), predict_whole_encoded)
 
     async def converse_whole(self, caller: Caller, model_id: str, request: ClientRequest) -> WholeAnswer:
         """Return the next answer in a client's conversation, in one piece."""
-        return await self._predict(caller, model_id, RemoteInput(), (), partial(as_answer, request))
+        return await self._predict(caller, model_id, RemoteInput(), (), partial(predict_answer, request))
 
     async def predict_input(self, caller: Caller, model_id: str, predict_input: PredictInput) -> Mapping[str, Any]:
         """Return a whole prediction of an input that was read already."""
-        return await self._predict(caller, model_id, predict_input, (), as_object)
+        return await self._predict(caller, model_id, predict_input, (), predict_whole)
 
     async def batch_predict(self, caller: Caller, model_id: str, body: bytes) -> Mapping[str, Any]:
         """Start a batch job and return its task, `{"task_id", "status", "remote_job"}`; see `predict`."""
         predict_input = read_predict_input(body)
         if asks_for_batch(predict_input, BATCH_PREDICT):
             return await self._create_job(caller, model_id, predict_input)
-        return await self._predict(caller, model_id, predict_input, (), as_object)
+        return await self._predict(caller, model_id, predict_input, (), predict_whole)
 
     async def _create_job(self, caller: Caller, model_id: str, predict_input: PredictInput) -> Mapping[str, Any]:
         remote_input = self._batch.check(predict_input)
@@ -285,11 +291,12 @@ class Predictor:
         caller, send = observed.caller, self._batches.sending(model, predict_input)
         fetch = partial(self._calls.fetch_within_limits, model, observed, send)
         checks = self._guardrail_checks(caller, (*guarded, model.model_id))
+        call = WholeCall(model, predict_input, fetch, self._scripts, checks, names_model)
         streams, limits = self._calls.open_streams, model.settings.limits
         if guarded or not streams.are_capped(limits):
-            return await respond(model, predict_input, fetch, self._scripts, checks, names_model=names_model)
+            return await respond(call)
         async with streams.place(model.model_id, limits, caller.name):
-            return await respond(model, predict_input, fetch, self._scripts, checks, names_model=names_model)
+            return await respond(call)
 
     def _guardrail_checks(self, caller: Caller, guarded: tuple[str, ...]) -> GuardrailChecks:
         return GuardrailChecks(self._store, partial(self._call_guard_model, caller, guarded))
@@ -302,7 +309,7 @@ class Predictor:
         if guard.model_id in guarded:
             raise InvalidRequest(GUARDED_BY_ITSELF)
         parameters = {"question": text} | ({"response_filter": WHOLE_RESPONSE} if guard.response_filter else {})
-        prediction = await self._predict(caller, guard.model_id, RemoteInput(parameters), guarded, as_object)
+        prediction = await self._predict(caller, guard.model_id, RemoteInput(parameters), guarded, predict_whole)
         output = prediction["inference_results"][0]["output"]
         response = output[0].get("dataAsMap", {}) if output else {}
         return response if guard.response_filter else response.get("response", response)

@@ -7,8 +7,9 @@ connector's functions, the templates and the input guardrail.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
 from opensearch_ml_stream.connectors.documents import PREDICT, Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -27,8 +28,11 @@ from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.plugin.connector_protocol import ModelAction
 from opensearch_ml_stream.plugin.parallel import run_parallel
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.plugin.predictions.conversation_calls import read_answer, whole_request
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
+
+T = TypeVar("T")
 
 MAX_PARALLEL_CALLS = 8  # of one prediction; a connector's max_connection may allow fewer
 MAX_REQUEST_BYTES = 32 * 1024 * 1024  # of all calls of one prediction, whose parameters are in each of their requests
@@ -40,34 +44,64 @@ Response = tuple[bytes, int | None]
 """The body of a response, and of how many inputs it is; see `Step.inputs`."""
 
 
-async def predict_whole(
-    model: CompiledModel, predict_input: PredictInput, fetch: Fetch, scripts: PainlessRunner, checks: GuardrailChecks
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class WholeCall:
+    """A whole prediction by one model. With `names_model` the response has the model's id, in `model_id`."""
+
+    model: CompiledModel
+    predict_input: PredictInput
+    fetch: Fetch
+    scripts: PainlessRunner
+    checks: GuardrailChecks
+    names_model: bool = False
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Hints at parameters that the connector has no place for."""
+        predict_input = self.predict_input
+        action_type = predict_input.action_type if isinstance(predict_input, RemoteInput) else None
+        return self.model.warnings(predict_input.parameters, action_type)
+
+
+Respond = Callable[[WholeCall], Awaitable[T]]
+"""Makes a whole prediction by one model and returns its response in one of the forms below."""
+
+
+async def predict_whole(call: WholeCall) -> dict[str, Any]:
     """Return `{"inference_results": [{"output": [...], "status_code": 200}, ...]}`, one element per provider call.
 
     Any call that fails fails all of them.
     """
-    fetched = await _call_provider(model, predict_input, fetch, scripts, checks)
-    outputs = await read_responses(fetched.action, fetched.parameters, fetched.responses, scripts)
-    response = {"inference_results": [{"output": output, "status_code": 200} for output in outputs]}
-    model.check_output(response)
+    fetched = await _call_provider(call)
+    outputs = await read_responses(fetched.action, fetched.parameters, fetched.responses, call.scripts)
+    response: dict[str, Any] = {"inference_results": [{"output": output, "status_code": 200} for output in outputs]}
+    call.model.check_output(response)
+    if call.names_model:
+        response["model_id"] = call.model.model_id
+    if warnings := call.warnings:
+        response["warnings"] = list(warnings)
     return response
 
 
-async def predict_whole_encoded(
-    model: CompiledModel, predict_input: PredictInput, fetch: Fetch, scripts: PainlessRunner, checks: GuardrailChecks
-) -> bytes:
+async def predict_whole_encoded(call: WholeCall) -> bytes:
     """Return the response of `predict_whole` as compact JSON, its embeddings as the provider wrote their numbers."""
-    if model.promises_output:  # all of the response is then read
-        return to_json(await predict_whole(model, predict_input, fetch, scripts, checks))
-    fetched = await _call_provider(model, predict_input, fetch, scripts, checks)
+    if call.names_model or call.model.promises_output or call.warnings:  # all of the response is then read or added to
+        return to_json(await predict_whole(call))
+    fetched = await _call_provider(call)
     place = post_process.embedding_path(fetched.action, fetched.parameters)
     if place is None:
-        return encode_tensors(await read_responses(fetched.action, fetched.parameters, fetched.responses, scripts))
+        tensors = await read_responses(fetched.action, fetched.parameters, fetched.responses, call.scripts)
+        return encode_tensors(tensors)
     outputs = [encode_embeddings(place, body, inputs) for body, inputs in fetched.responses]
     others = [response for output, response in zip(outputs, fetched.responses, strict=True) if output is None]
-    parsed = iter(await read_responses(fetched.action, fetched.parameters, others, scripts))
+    parsed = iter(await read_responses(fetched.action, fetched.parameters, others, call.scripts))
     return join_outputs([[to_json(next(parsed))] if output is None else output for output in outputs])
+
+
+async def predict_answer(request: ClientRequest, call: WholeCall) -> WholeAnswer:
+    """Return the next answer in a client's conversation, which stands in for the input."""
+    [body] = await _fetch_checked(call, [whole_request(request, call.model)], request)
+    return read_answer(body, request, call.model, names_model=call.names_model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,36 +113,30 @@ class _Fetched:
     responses: Sequence[Response]
 
 
-async def _call_provider(
-    model: CompiledModel, predict_input: PredictInput, fetch: Fetch, scripts: PainlessRunner, checks: GuardrailChecks
-) -> _Fetched:
+async def _call_provider(call: WholeCall) -> _Fetched:
     """Check the input, render the requests and fetch their responses, in order."""
-    connector = model.connector
+    model, predict_input = call.model, call.predict_input
     asked = predict_input.action_type if isinstance(predict_input, RemoteInput) else None
     action = model.action(asked or PREDICT)
-    parameters = {**connector.parameters, **predict_input.parameters}
+    parameters = {**model.connector.parameters, **predict_input.parameters}
     if isinstance(predict_input, RemoteInput):
         model.check_input(predict_input)
     post_process.check(action.action, parameters)
-    steps = await run_script_steps(model.steps(action, predict_input), scripts)
+    steps = await run_script_steps(model.steps(action, predict_input), call.scripts)
     if not isinstance(predict_input, RemoteInput):
         _check_input(model, predict_input, steps)
-    bodies = await fetch_checked(model, _render_all(action, steps), fetch, checks)
+    bodies = await _fetch_checked(call, _render_all(action, steps))
     return _Fetched(action.action, parameters, list(zip(bodies, [step.inputs for step in steps], strict=True)))
 
 
-async def fetch_checked(
-    model: CompiledModel,
-    requests: Sequence[ProviderRequest],
-    fetch: Fetch,
-    checks: GuardrailChecks,
-    client: ClientRequest | None = None,
+async def _fetch_checked(
+    call: WholeCall, requests: Sequence[ProviderRequest], client: ClientRequest | None = None
 ) -> list[bytes]:
-    """Fetch the responses to a model's requests, in order, each request and response checked by its guardrails.
+    """Fetch the responses to requests, in order, each request and response checked by the model's guardrails.
 
     `client` is the conversation that the requests were made of, if they were made of one.
     """
-    guardrails = model.guardrails
+    model, checks, guardrails = call.model, call.checks, call.model.guardrails
     limit = min(MAX_PARALLEL_CALLS, model.connector.client_config.max_connection)
     if guardrails.input is not None:
         said = "" if client is None else client.said()
@@ -117,12 +145,12 @@ async def fetch_checked(
         await run_parallel([partial(check, text) for text in texts], limit)
 
     async def checked_fetch(request: ProviderRequest) -> bytes:
-        body = await fetch(request)
+        body = await call.fetch(request)
         await checks.check(guardrails.output, body.decode("utf-8", "replace"), OUTPUT_TRIGGERED)
         return body
 
-    call = fetch if guardrails.output is None else checked_fetch
-    return await run_parallel([partial(call, request) for request in requests], limit)
+    fetch = call.fetch if guardrails.output is None else checked_fetch
+    return await run_parallel([partial(fetch, request) for request in requests], limit)
 
 
 def _render_all(action: ModelAction, steps: Sequence[pre_process.Step]) -> list[ProviderRequest]:

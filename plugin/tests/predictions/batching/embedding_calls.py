@@ -84,7 +84,7 @@ class Callers:
     model: CompiledModel
 
     def __post_init__(self) -> None:
-        self.batches = EmbeddingBatches(self.calls)
+        self.batches = EmbeddingBatches(self.calls.fetch)
 
     def start(
         self, *texts: str, model: CompiledModel | None = None, parameters: Mapping[str, str] | None = None

@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRe
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
-from opensearch_ml_stream.plugin.predictions.whole_prediction import predict_whole, predict_whole_encoded
+from opensearch_ml_stream.plugin.predictions.whole_prediction import WholeCall, predict_whole, predict_whole_encoded
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.predictions.prediction_setup import EMBEDDING_URL, connector_body
 
@@ -65,8 +65,9 @@ async def test_an_encoded_prediction_is_the_whole_one(predict_input: PredictInpu
     store = SQLiteStore(":memory:")
     checks = GuardrailChecks(store, _no_guard_model)
     model = _model({"output": output}, step_size)
-    whole = await _outcome(predict_whole(model, predict_input, fetch, PainlessRunner(store), checks))
-    encoded = await _outcome(predict_whole_encoded(model, predict_input, fetch, PainlessRunner(store), checks))
+    call = WholeCall(model, predict_input, fetch, PainlessRunner(store.run_painless), checks)
+    whole = await _outcome(predict_whole(call))
+    encoded = await _outcome(predict_whole_encoded(call))
     await store.close()
     if "error" in whole:
         assert encoded == whole

@@ -28,6 +28,7 @@ from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunn
 from opensearch_ml_stream.plugin.predictions.whole_prediction import (
     MAX_PARALLEL_CALLS,
     MAX_REQUEST_BYTES,
+    WholeCall,
     predict_whole,
 )
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -104,9 +105,8 @@ async def predict(
     model = CompiledModel("m", read_model(document or {}), stored, stored.credential)
     store = ScriptingStore()
     try:
-        response = await predict_whole(
-            model, given, provider.fetch, PainlessRunner(store), GuardrailChecks(store, judge)
-        )
+        scripts, checks = PainlessRunner(store.run_painless), GuardrailChecks(store, judge)
+        response = await predict_whole(WholeCall(model, given, provider.fetch, scripts, checks))
     finally:
         await store.close()
     assert [result["status_code"] for result in response["inference_results"]] == [200] * len(
@@ -296,12 +296,13 @@ async def test_the_protocol_of_a_model_makes_its_calls_and_tells_guardrails_thei
         return b"{}"
 
     async with closing(SQLiteStore(":memory:")) as store:
-        checks, scripts = GuardrailChecks(store, judge), PainlessRunner(store)
+        checks, scripts = GuardrailChecks(store, judge), PainlessRunner(store.run_painless)
         stored = read_connector(connector_body(EMBEDDING_URL))
         given = TextDocsInput(TEXTS)
-        await predict_whole(embedding_model(own=OwnModel(stored)), given, fetch, scripts, checks)
+        await predict_whole(WholeCall(embedding_model(own=OwnModel(stored)), given, fetch, scripts, checks))
         assert sent == [{"input": "step of TextDocsInput"}]
         guardrails = {"guardrails": {"input_guardrail": {"regex": ["^readable .*"]}}}
         with pytest.raises(InvalidRequest, match="guardrails triggered for user input"):
-            await predict_whole(embedding_model(guardrails, OwnModel(stored)), given, fetch, scripts, checks)
+            guarded = embedding_model(guardrails, OwnModel(stored))
+            await predict_whole(WholeCall(guarded, given, fetch, scripts, checks))
         assert len(sent) == 1
