@@ -39,7 +39,7 @@ STARTS = {
     "plugin.registry.connectors": (2, "awaited by the call that starts them"),
     "plugin.registry.deployment_state_store": (2, "awaited by the call that starts them"),
     "plugin.registry.model_deployment": (7, "awaited by the call that starts them"),
-    "plugin.security.cluster_roles": (2, "awaited by the call that starts them"),
+    "plugin.security.cluster_gate": (2, "awaited by the call that starts them"),
     "plugin.security.own_gate": (1, "the callers who log in get its error"),
     "plugin.server.http1.protocol": (
         4,

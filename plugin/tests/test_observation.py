@@ -19,9 +19,8 @@ from opensearch_ml_stream.connectors.errors import (
     UpstreamError,
 )
 from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.monitoring.statistics import ActionCount, ModelFigures, open_statistics
 from opensearch_ml_stream.plugin.observation import Observation, Observations
-from opensearch_ml_stream.plugin.statistics.request_counts import ActionCount, ModelFigures
-from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
 from tests.recorder import Recorder
 

@@ -44,7 +44,7 @@ async def work(heartbeats: Heartbeats) -> None:
 
 
 def main() -> int:
-    configure_logging(Settings())
+    configure_logging("info", "text")
     supervisor_module.BLOCKED_SECONDS = 1.0
     supervisor_module.TURN_SECONDS = 0.1
     machine, heartbeats = Processes(), Heartbeats(1)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from opensearch_ml_stream.plugin.logs.flood_filter import KIND
+from opensearch_ml_stream.plugin.logs.configuration import KIND
 from opensearch_ml_stream.plugin.task_failures import SOUND_SECONDS, ProcessFailures, TaskFailures
 
 FIRST_PAUSE_SECONDS = 0.1

@@ -12,12 +12,12 @@ from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, Mo
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.extension import Core, Extension
 from opensearch_ml_stream.plugin.installed_extensions import providers_of
-from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
-from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
+from opensearch_ml_stream.plugin.limits.budgets import open_budgets
+from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams, StreamCounts
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.replica_leases import counting_replicas
-from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.monitoring.statistics import open_statistics
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.client_conversations import Conversations
@@ -34,7 +34,6 @@ from opensearch_ml_stream.plugin.registry.orphans import sweeping_orphans
 from opensearch_ml_stream.plugin.security.choose_gate import open_gate
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import watching_settings
-from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 from opensearch_ml_stream.plugin.store.open_store import open_store
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.breaking_upstream import BreakingUpstream
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import SharedBreakers

@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # every command imports this module, with the declarations
     from opensearch_ml_stream.plugin.clock import Clock
     from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, ModelAdditions
     from opensearch_ml_stream.plugin.metrics import Metrics
+    from opensearch_ml_stream.plugin.monitoring.statistics import Statistics
     from opensearch_ml_stream.plugin.observation import Observations, Observer
     from opensearch_ml_stream.plugin.predictions.client_conversations import Conversations
     from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
@@ -42,7 +43,6 @@ if TYPE_CHECKING:  # every command imports this module, with the declarations
     from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
     from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
     from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-    from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
     from opensearch_ml_stream.plugin.store import Store
     from opensearch_ml_stream.rest_handlers.base_path import Paths
     from opensearch_ml_stream.rest_handlers.callers import PassingGate

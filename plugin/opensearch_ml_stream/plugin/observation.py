@@ -12,8 +12,7 @@ from typing import Literal, Protocol
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
 from opensearch_ml_stream.plugin.metrics import UNKNOWN_MODEL, Metrics
-from opensearch_ml_stream.plugin.statistics.request_counts import FinishedAction
-from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
+from opensearch_ml_stream.plugin.monitoring.statistics import FinishedAction, Statistics
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 log = logging.getLogger(__name__)

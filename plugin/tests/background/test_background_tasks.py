@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.plugin.background_tasks import FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, BackgroundTasks
-from opensearch_ml_stream.plugin.logs.line_format import TextFormat
+from opensearch_ml_stream.plugin.logs.configuration import TextFormat
 from opensearch_ml_stream.plugin.task_failures import SOUND_SECONDS, TaskFailures
 from tests.upstream.virtual_time_loop import VirtualTimeLoop, now
 

@@ -13,14 +13,12 @@ from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.grpc_port import health_service
 from opensearch_ml_stream.plugin.grpc_port.health_service import Health
 from opensearch_ml_stream.plugin.grpc_port.server import RestartingServer
-from opensearch_ml_stream.plugin.limits import in_flight_caps, replica_leases
-from opensearch_ml_stream.plugin.limits.budgets import shared_spending
-from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
-from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
-from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
+from opensearch_ml_stream.plugin.limits import in_flight_caps, replica_leases, shared_spending
+from opensearch_ml_stream.plugin.limits.budgets import open_budgets
+from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams, StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.registry import orphans
-from opensearch_ml_stream.plugin.security import choose_gate
+from opensearch_ml_stream.plugin.security import choose_gate, own_gate
 from opensearch_ml_stream.plugin.server import port_certificate
 from opensearch_ml_stream.plugin.server.port_certificate import ReloadingCertificate, read_certificate_files
 from opensearch_ml_stream.plugin.server.processes import Heartbeats
@@ -98,7 +96,7 @@ TASKS: list[Any] = [
         marks=pytest.mark.breaks("orphans"),
     ),
     pytest.param(
-        "accounts", (choose_gate.OwnGate, "look", 2),
+        "accounts", (own_gate.OwnGate, "look", 2),
         lambda store, folder, background: choose_gate.open_gate(GATE, store, folder, lambda: 0, background),
         marks=pytest.mark.breaks("accounts"),
     ),

@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from opensearch_ml_stream.plugin.credentials.redaction import MAX_FINDINGS, MAX_TEXT_BYTES, Redactor
-from opensearch_ml_stream.plugin.credentials.written_forms import MAX_ENCODED
+from opensearch_ml_stream.plugin.credentials.redaction import MAX_ENCODED, MAX_FINDINGS, MAX_TEXT_BYTES, Redactor
 
 KEY = "sk-proj-9fA_2bC-4dE7gH1jK3mN5pQ8rS6tU0vW"
 PASSWORD = 'p@ss/w"ord\\&<é>-2024!'

@@ -4,10 +4,8 @@ import random
 
 import pytest
 
-from opensearch_ml_stream.plugin.credentials import secret_absence
-from opensearch_ml_stream.plugin.credentials.redaction import Redactor
-from opensearch_ml_stream.plugin.credentials.secret_absence import SecretAbsence
-from opensearch_ml_stream.plugin.credentials.written_forms import Form, secret_forms
+from opensearch_ml_stream.plugin.credentials import redaction
+from opensearch_ml_stream.plugin.credentials.redaction import Form, Redactor, SecretAbsence, secret_forms
 from tests.counted_work import CountedBytes
 
 SECRETS = {
@@ -116,7 +114,7 @@ def test_without_secrets_only_escapes_are_looked_for() -> None:
 
 def test_very_long_secrets_are_searched_for_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(2)
-    monkeypatch.setattr(secret_absence, "_MAX_FORM_BYTES", 10)
+    monkeypatch.setattr(redaction, "_MAX_FORM_BYTES", 10)
     absence = SecretAbsence(forms_of(SECRETS["key"]))
     body = embedding(chance)
     assert absence.is_certain(body)

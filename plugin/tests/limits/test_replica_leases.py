@@ -20,8 +20,8 @@ from opensearch_ml_stream.plugin.limits.replica_leases import (
     Replicas,
     SharedCount,
     counting_replicas,
+    server_id,
 )
-from opensearch_ml_stream.plugin.limits.server_id import server_id
 from opensearch_ml_stream.plugin.store import Index
 from tests.limits.flaky_store import FlakyStore
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.limits.server_id import server_id
+from opensearch_ml_stream.plugin.limits.replica_leases import server_id
 
 
 @pytest.mark.usefixtures("patient_locks")

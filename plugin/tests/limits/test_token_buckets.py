@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.limits.token_buckets import Bucket, Empty, TokenBuckets
+from opensearch_ml_stream.plugin.limits.rate_limits import Bucket, Empty, TokenBuckets
 from opensearch_ml_stream.plugin.shared import table
 from tests.limits.virtual_clock import Clock
 

@@ -3,14 +3,14 @@
 import logging
 from collections.abc import Iterable
 
-from opensearch_ml_stream.plugin.logs.flood_filter import (
+from opensearch_ml_stream.plugin.logs.configuration import (
+    FIELDS,
     KIND,
     MAX_LINES,
     MAX_LINES_ALIKE,
     WINDOW_SECONDS,
     FloodFilter,
 )
-from opensearch_ml_stream.plugin.logs.line_format import FIELDS
 
 
 class Log:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.plugin.logs.line_format import FIELDS, MAX_CAUSES, MAX_VALUE_LENGTH, JSONFormat, TextFormat
+from opensearch_ml_stream.plugin.logs.configuration import FIELDS, MAX_CAUSES, MAX_VALUE_LENGTH, JSONFormat, TextFormat
 
 CREATED = 1795311072.136
 

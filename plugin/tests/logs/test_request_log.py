@@ -15,8 +15,7 @@ from opensearch_ml_stream.connectors.errors import (
     Unavailable,
     UpstreamError,
 )
-from opensearch_ml_stream.plugin.logs.flood_filter import KIND
-from opensearch_ml_stream.plugin.logs.line_format import FIELDS
+from opensearch_ml_stream.plugin.logs.configuration import FIELDS, KIND
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES
 from tests.server.client_connection import Connection, settle

@@ -11,6 +11,7 @@ from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
+from opensearch_ml_stream.plugin.monitoring.statistics import open_statistics
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
@@ -18,7 +19,6 @@ from opensearch_ml_stream.plugin.registry.document_access import VisibleDocument
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.node_id import AnsweringNode, node_id
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opensearch_ml_stream.plugin.monitoring.durations import summary
+from opensearch_ml_stream.plugin.monitoring.profiles import summary
 
 
 def test_one_duration_is_all_of_its_summary() -> None:

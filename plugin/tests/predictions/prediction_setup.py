@@ -12,11 +12,11 @@ from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, ModelAdditions
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
-from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
+from opensearch_ml_stream.plugin.limits.budgets import open_budgets
+from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams, StreamCounts
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
-from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.monitoring.statistics import Statistics, open_statistics
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.model_cache import FRESH_SECONDS, ModelCache
@@ -24,7 +24,6 @@ from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunn
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.predictions.scripted_provider import ScriptedProvider

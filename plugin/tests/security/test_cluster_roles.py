@@ -6,9 +6,9 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
 from opensearch_ml_stream.plugin import refreshing_cache
-from opensearch_ml_stream.plugin.security.cluster_roles import (
-    FRESH_SECONDS,
-    STALE_SECONDS,
+from opensearch_ml_stream.plugin.security.cluster_gate import (
+    ROLES_FRESH_SECONDS,
+    ROLES_STALE_SECONDS,
     ClusterRoles,
     RolePermissions,
 )
@@ -56,7 +56,7 @@ async def test_a_changed_role_is_in_force_within_thirty_seconds(clock: list[floa
     assert await allowed(roles, "predictor") == {PREDICT_STREAM}
     plugin.group_actions = {"predicting": {"allowed_actions": [MODEL_GET]}}
     assert await allowed(roles, "predictor") == {PREDICT_STREAM}
-    clock[0] += FRESH_SECONDS
+    clock[0] += ROLES_FRESH_SECONDS
     assert await allowed(roles, "predictor") == {MODEL_GET}
 
 
@@ -65,7 +65,7 @@ async def test_roles_hold_for_a_minute_while_the_cluster_does_not_respond(clock:
     roles = ClusterRoles(plugin, {})
     await roles.permissions()
     plugin.down = True
-    clock[0] += STALE_SECONDS - 1
+    clock[0] += ROLES_STALE_SECONDS - 1
     assert await allowed(roles, "predictor") == {PREDICT_STREAM}
     clock[0] += 1
     with pytest.raises(Unavailable):
@@ -81,14 +81,14 @@ async def test_where_roles_cannot_be_read_those_of_opensearch_and_of_the_setting
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             assert await allowed(roles, "own") == {PREDICT, SETTINGS_GET, METRICS_GET}
-            clock[0] += FRESH_SECONDS
+            clock[0] += ROLES_FRESH_SECONDS
     assert await allowed(roles, "ml_full_access") == EVERY_ACTION - {SETTINGS_UPDATE}
     assert await allowed(roles, "all_access") == EVERY_ACTION
     assert await allowed(roles, "ml_read_access") == {MODEL_GET}
     assert await allowed(roles, "predictor") == set()
     assert [record.message.count("opensearch_ml_stream.role_permissions") for record in caplog.records] == [1]
     plugin.may_read_roles = True
-    clock[0] += FRESH_SECONDS
+    clock[0] += ROLES_FRESH_SECONDS
     assert await allowed(roles, "predictor") == {PREDICT_STREAM}
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.security import right_logins
-from opensearch_ml_stream.plugin.security.right_logins import RightLogins
+from opensearch_ml_stream.plugin.security import own_gate
+from opensearch_ml_stream.plugin.security.own_gate import RightLogins
 
 KEY = b"k" * 32
 
@@ -44,7 +44,7 @@ def test_a_file_that_takes_no_more_costs_the_other_workers_a_check_alone(tmp_pat
 
 
 def test_logins_in_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(right_logins, "_MAX_LOGINS", 2)
+    monkeypatch.setattr(own_gate, "_MAX_LOGINS", 2)
     with closing(RightLogins(tmp_path)) as logins:
         digests = [logins.digest(name, "p", "s") for name in ("a", "b", "c")]
         logins.add(digests[0])

@@ -6,8 +6,12 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.settings.cluster_settings import REFUSED_LOOKS, ClusterSettings
-from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, refresh_settings
+from opensearch_ml_stream.plugin.settings.dynamic import (
+    REFUSED_LOOKS,
+    ClusterSettings,
+    DynamicSettings,
+    refresh_settings,
+)
 from opensearch_ml_stream.plugin.store import Document, Index
 from tests.registry.registry_setup import FakeCluster, StoreInCluster, closing
 

@@ -9,8 +9,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.settings.cluster_settings import ClusterSettings
-from opensearch_ml_stream.plugin.settings.dynamic import DOCUMENT_ID, DynamicSettings, refresh_settings
+from opensearch_ml_stream.plugin.settings.dynamic import DOCUMENT_ID, ClusterSettings, DynamicSettings, refresh_settings
 from opensearch_ml_stream.plugin.settings.setting_metadata import Kind, Setting, setting, settings_of
 from opensearch_ml_stream.plugin.settings.sources import load_settings
 from opensearch_ml_stream.plugin.store import Index, Store

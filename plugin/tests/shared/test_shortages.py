@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
-from opensearch_ml_stream.plugin.limits.budgets.spending_table import Counter, SpendingTable
+from opensearch_ml_stream.plugin.limits.in_flight_caps import Cap, StreamCounts
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, RateLimits
-from opensearch_ml_stream.plugin.limits.stream_counts import Cap, StreamCounts
+from opensearch_ml_stream.plugin.limits.spending_table import Counter, SpendingTable
+from opensearch_ml_stream.plugin.monitoring.statistics import FinishedAction, open_statistics
 from opensearch_ml_stream.plugin.security.lockouts import Lockouts
-from opensearch_ml_stream.plugin.security.right_logins import RightLogins
+from opensearch_ml_stream.plugin.security.own_gate import RightLogins
 from opensearch_ml_stream.plugin.shared.table import table_key
-from opensearch_ml_stream.plugin.statistics.request_counts import FinishedAction
-from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 
 Use = Callable[[Any], object]
 REFUSALS = [(os, "open", errno.EMFILE), (os, "pwrite", errno.ENOSPC), (mmap, "mmap", errno.ENOMEM)]

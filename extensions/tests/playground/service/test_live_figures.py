@@ -5,11 +5,11 @@ from typing import Any
 
 from opensearch_ml_stream.extensions.playground.service.live_figures import MAX_MODELS, WINDOW_SECONDS, LiveFigures
 from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.monitoring.statistics import Statistics, open_statistics
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
 from opensearch_ml_stream.plugin.security.access_control import owner_of
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller

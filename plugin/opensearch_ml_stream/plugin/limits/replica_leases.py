@@ -13,12 +13,12 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
+from secrets import token_hex
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.limits.server_id import server_id
-from opensearch_ml_stream.plugin.shared.locked_file import append_zeros, open_shared, try_to_lock
+from opensearch_ml_stream.plugin.shared.locked_file import append_zeros, locked, open_shared, try_to_lock
 from opensearch_ml_stream.plugin.store import Index, Store
 
 RENEW_SECONDS = 3.0
@@ -29,12 +29,24 @@ FIRST_READ_SECONDS = 0.05
 EXPIRED_AFTER = 4  # looks in a row that found a lease as it was
 DELETED_AFTER = 40
 LEAVE_SECONDS = 1.0  # for the store to delete the lease of a server that stops
-
 _MAX_SERVERS = 1_000
 _SERVED_MILLIS = 60_000  # many renewals: the clock of the server's host may be another one
 _COUNT_SIZE = 4
-
+_ID_LENGTH = 32
 log = logging.getLogger(__name__)
+
+
+def server_id(runtime: Path) -> str:
+    """Return the id of the server whose workers share that folder, the same to all of them: the first one makes it.
+
+    OSError if its file in the folder cannot be opened, locked or written.
+    """
+    with locked(runtime / "server-id") as file:
+        id = os.pread(file, _ID_LENGTH, 0).decode()
+        if len(id) != _ID_LENGTH:
+            id = token_hex(_ID_LENGTH // 2)
+            os.pwrite(file, id.encode(), 0)
+        return id
 
 
 class Replicas:

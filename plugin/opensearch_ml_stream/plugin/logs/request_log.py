@@ -12,9 +12,7 @@ from typing import Any, Protocol
 from starlette.types import Scope
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, UpstreamError
-from opensearch_ml_stream.plugin.logs.configuration import ACCESS_LOGGER, LOGGER
-from opensearch_ml_stream.plugin.logs.flood_filter import KIND
-from opensearch_ml_stream.plugin.logs.line_format import FIELDS
+from opensearch_ml_stream.plugin.logs.configuration import ACCESS_LOGGER, FIELDS, KIND, LOGGER
 from opensearch_ml_stream.rest_handlers.http.request_notes import RequestNotes
 
 _MODEL = re.compile(r"/models/([^/]+)/_")

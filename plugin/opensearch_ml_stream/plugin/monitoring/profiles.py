@@ -7,19 +7,17 @@ from time import monotonic
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.monitoring.durations import summary
+from opensearch_ml_stream.plugin.monitoring.statistics import ModelFigures, RunningPrediction, Statistics
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DEPLOYED, DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.node_id import AnsweringNode
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of, strings_of
-from opensearch_ml_stream.plugin.statistics.request_counts import ModelFigures
-from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
-from opensearch_ml_stream.plugin.statistics.running_predictions import RunningPrediction
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 VIEWS = ("node", "model")
 MAX_IDS = 10_000  # of models in one request
 _STATE: Json = {"model_state": DEPLOYED}
+_PERCENTILES = (50, 90, 99)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +128,23 @@ def _model_view(node_id: str, server: str, models: Mapping[str, Json], tasks: Ma
     for task_id, task in tasks.items():
         profiles.setdefault(task["model_id"], {}).setdefault("tasks", {})[task_id] = task
     return {"models": profiles}
+
+
+def summary(durations: Sequence[float]) -> dict[str, float]:
+    """Return `{"count", "max", "min", "average", "p50", "p90", "p99"}` of one duration or more, in their unit."""
+    ordered = sorted(durations)
+    return {
+        "count": len(ordered),
+        "max": ordered[-1],
+        "min": ordered[0],
+        "average": sum(ordered) / len(ordered),
+        **{f"p{percent}": _percentile(ordered, percent) for percent in _PERCENTILES},
+    }
+
+
+def _percentile(ordered: Sequence[float], percent: int) -> float:
+    """Interpolate between the two values beside the percentile's place (as numpy's `linear` does)."""
+    place = (len(ordered) - 1) * percent / 100
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)

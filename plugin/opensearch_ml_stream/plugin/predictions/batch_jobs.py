@@ -28,7 +28,6 @@ from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, rewrite
 from opensearch_ml_stream.plugin.registry.tasks import BATCH_PREDICTION, FINAL_STATES
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings.disabled_feature_errors import batch_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -45,8 +44,7 @@ class BatchJobs:
 
     def check(self, predict_input: PredictInput) -> RemoteInput:
         """Return the input if a job can have it; an MLStreamError if it cannot, or if batch jobs are disabled."""
-        if not self.calls.live_settings.current.offline_batch_inference_enabled:
-            raise batch_inference_disabled()
+        self.calls.live_settings.current.check_batch_inference()
         if not isinstance(predict_input, RemoteInput):
             raise InvalidRequest("_batch_predict takes parameters: the texts lie in a file that the provider reads")
         return predict_input

@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.predict.guardrails.configuration import INP
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
-from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
+from opensearch_ml_stream.plugin.limits.budgets import Charge
 from opensearch_ml_stream.plugin.observation import Observation, Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs, asks_for_batch
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -33,7 +33,6 @@ from opensearch_ml_stream.plugin.predictions.whole_prediction import (
     predict_whole,
     predict_whole_encoded,
 )
-from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -100,8 +99,7 @@ class Predictor:
     async def _stream(
         self, caller: Caller, which: str | FindModel, make: MakeCall, further: NextInput | None = None
     ) -> AsyncIterator[ProviderStream | GuardedStream]:
-        if not self._calls.live_settings.current.stream_enabled:
-            raise streaming_disabled()
+        self._calls.live_settings.current.check_streaming()
         model_id = which if isinstance(which, str) else await which()
         with self._observations.stream(caller) as observed:
             model = await self._models.get(caller, model_id)

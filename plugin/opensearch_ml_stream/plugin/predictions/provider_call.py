@@ -23,8 +23,7 @@ from opensearch_ml_stream.connectors.syntax import provider_json
 from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
 from opensearch_ml_stream.plugin.connector_protocol import NextRequest
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
-from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
-from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
+from opensearch_ml_stream.plugin.limits.budgets import Budgets, Charge
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits

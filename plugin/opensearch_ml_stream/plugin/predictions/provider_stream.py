@@ -14,7 +14,7 @@ from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_B
 from opensearch_ml_stream.connectors.provider_errors import error_in_body
 from opensearch_ml_stream.connectors.unstreamed_response import read_whole_response
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
-from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
+from opensearch_ml_stream.plugin.limits.budgets import Charge
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, ResponseFailed, UpstreamResponse
 
 MAX_WHOLE_RESPONSE_BYTES = 4 * 1024 * 1024  # of one JSON object in place of a stream

@@ -11,69 +11,15 @@ from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.security.caller_headers import trusted_proxy
 from opensearch_ml_stream.plugin.security.cluster_gate import ClusterGate, unknown_caller
-from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
-from opensearch_ml_stream.plugin.security.own_gate import OwnAccounts
-from opensearch_ml_stream.plugin.security.presented_credentials import presented_credentials, without_credentials
+from opensearch_ml_stream.plugin.security.own_gate import LOOK_SECONDS, OwnAccounts, OwnGate
 from opensearch_ml_stream.plugin.security.start_rules import needs_login, plugin_of
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import SecurityPlugin, Store
-from opensearch_ml_stream.rest_handlers.actions import PASS_THROUGH
-from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller, OpenGate, PassingGate, Scope
+from opensearch_ml_stream.rest_handlers.callers import Caller, OpenGate, PassingGate, Scope
 
-LOOK_SECONDS = 0.8
 WATCH_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
-
-
-class OwnGate:
-    """Lets in the users and keys of the sidecar's own, and everyone while there are none.
-
-    `is_closed` is whether there are, None while the store has not said so yet.
-    """
-
-    def __init__(self, accounts: OwnAccounts, store: Store, *, is_closed: bool | None) -> None:
-        self._accounts = accounts
-        self._store = store
-        self.is_closed = is_closed
-
-    @property
-    def asks_for_login(self) -> bool:
-        """Whether nobody is let in without credentials; False while that is not known."""
-        return self.is_closed is True
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing can change any more about who decides."""
-        return self.is_closed is True
-
-    async def admit(self, scope: Scope, *actions: str) -> Caller:
-        """Return the caller; see `Gate.admit`."""
-        if self.is_closed is None:
-            await self._look()  # or the store's error: nobody is let in unasked
-        if not self.is_closed:
-            return ANYONE
-        return await self._accounts.admit(presented_credentials(scope["headers"]), *actions)
-
-    async def admit_to_cluster(self, scope: Scope) -> Scope:
-        """Return the request of a caller who may call the cluster, without the login: it is none of the cluster's."""
-        await self.admit(scope, PASS_THROUGH)
-        return without_credentials(scope) if self.is_closed else scope
-
-    async def look(self) -> None:
-        """Close the gate if the store has an account, for as long as this process runs.
-
-        While the store does not respond nothing changes: nobody can add an account then.
-        """
-        with suppress(MLStreamError, TimeoutError):
-            async with asyncio.timeout(LOOK_SECONDS):
-                await self._look()
-        if self.is_closed:
-            log.info("Callers log in: this sidecar has users or keys of its own")
-
-    async def _look(self) -> None:
-        found = await has_accounts(self._store)
-        self.is_closed = self.is_closed or found  # never opened again, whichever of two looks ends last
 
 
 class AutoGate:

@@ -1,23 +1,37 @@
 """Lets in the users and keys of the sidecar's own.
 
 An account is read from the store at most once a second, so that one that was removed is refused within two seconds.
-A password is hashed once for all workers, which share what was found right. Names that no user has take as long, and
-are refused in the same words, but they stand in no queue of those that users have.
+Hashing a password costs 130 ms: it is hashed once for all workers, which share what was found right. A login is known
+by a digest of name, password and stored hash, whose key is in the memory of the processes alone: nobody can try
+passwords on the file that they share. Names that no user has take as long, and are refused in the same words, but they
+stand in no queue of those that users have.
 """
 
 import asyncio
-from collections import Counter
+import hashlib
+import logging
+import secrets
+from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from struct import Struct
 from time import monotonic
 
-from opensearch_ml_stream.connectors.errors import Unauthorized
+from opensearch_ml_stream.connectors.errors import MLStreamError, Unauthorized
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.security.concurrency_limit import ConcurrencyLimit
 from opensearch_ml_stream.plugin.security.lockouts import LOCKED_SECONDS, MAX_FAILURES, Lockouts, locked_out
-from opensearch_ml_stream.plugin.security.own_accounts import Account, is_name, key_id, read_account, user_id
+from opensearch_ml_stream.plugin.security.own_accounts import (
+    Account,
+    has_accounts,
+    is_name,
+    key_id,
+    read_account,
+    user_id,
+)
 from opensearch_ml_stream.plugin.security.permissions import (
     SHIPPED_ROLES,
     STATIC_ACTION_GROUPS,
@@ -25,20 +39,86 @@ from opensearch_ml_stream.plugin.security.permissions import (
     actions_of,
     check_permission,
 )
-from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
-from opensearch_ml_stream.plugin.security.right_logins import RightLogins
+from opensearch_ml_stream.plugin.security.presented_credentials import (
+    ApiKey,
+    NameAndPassword,
+    presented_credentials,
+    without_credentials,
+)
 from opensearch_ml_stream.plugin.security.secret_hashes import is_key_secret, is_password, split_key
+from opensearch_ml_stream.plugin.shared.table import SharedTable
 from opensearch_ml_stream.plugin.store import Index, Store
-from opensearch_ml_stream.rest_handlers.callers import Caller
+from opensearch_ml_stream.rest_handlers.actions import PASS_THROUGH
+from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller, Scope
 
+_MAX_LOGINS = 10_000  # in a worker's memory
+_LEVELS = 2  # of the table: 12,000 logins
+_DIGEST_SIZE = 16
+_RECORD = Struct("d")  # when the password was found right (CLOCK_MONOTONIC)
+_KEPT_SECONDS = 24 * 3600.0  # while another needs the place
 FRESH_SECONDS = 1.0
 STALE_SECONDS = 30.0  # how long an account stays in force while the store does not respond
-
 ADMIN_ROLE = "ml_full_access"
-
+LOOK_SECONDS = 0.8  # waited for the store to say whether it has an account
 _MAX_ACCOUNTS = 10_000  # in memory: any id of the right form may be asked for
 _MAX_WAITING = 31  # passwords of users, for the one that is checked
 _ABSENT_USER_HASH = "scrypt$16384$8$5$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+log = logging.getLogger(__name__)
+
+
+class RightLogins:
+    """Remembers logins. `directory` and `key` are shared by the workers of a server; without a key nothing is."""
+
+    def __init__(self, directory: Path, key: bytes | None = None) -> None:
+        self._key = key or secrets.token_bytes(32)
+        self._known: OrderedDict[bytes, None] = OrderedDict()
+        self._shared = None if key is None else SharedTable(directory / "right-logins", _RECORD, _LEVELS)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._shared is not None:
+            self._shared.close()
+
+    def digest(self, name: str, password: str, stored: str) -> bytes:
+        """Return what stands for a login."""
+        presented = f"{name}\0{password}\0{stored}".encode("utf-8", "surrogateescape")
+        return hashlib.blake2b(presented, key=self._key, digest_size=_DIGEST_SIZE).digest()
+
+    def __contains__(self, digest: bytes) -> bool:
+        """Whether the login was added, here or by another worker."""
+        if digest in self._known:
+            self._known.move_to_end(digest)
+            return True
+        if self._is_shared(digest):
+            self._remember(digest)
+            return True
+        return False
+
+    def add(self, digest: bytes) -> None:
+        """Add a login. Where the file takes no more, the other workers check its password themselves."""
+        self._remember(digest)
+        if (table := self._shared) is not None:
+            try:
+                with table:
+                    (place,) = table.places([digest], lambda record: record[0] < monotonic() - _KEPT_SECONDS)
+                    table.write(place, monotonic())
+            except OSError:
+                return
+
+    def _remember(self, digest: bytes) -> None:
+        self._known[digest] = None
+        if len(self._known) > _MAX_LOGINS:
+            self._known.popitem(last=False)
+
+    def _is_shared(self, digest: bytes) -> bool:
+        if (table := self._shared) is None:
+            return False
+        try:
+            with table:
+                table.prepare()
+                return table.find(digest) != 0
+        except OSError:
+            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +255,53 @@ class OwnAccounts:
         roles = frozenset(account.roles)
         caller = Caller(account.name, roles=roles, is_admin=ADMIN_ROLE in roles)
         return _Known(account, caller, tuple(self._permissions[role] for role in roles & self._permissions.keys()))
+
+
+class OwnGate:
+    """Lets in the users and keys of the sidecar's own, and everyone while there are none.
+
+    `is_closed` is whether there are, None while the store has not said so yet.
+    """
+
+    def __init__(self, accounts: OwnAccounts, store: Store, *, is_closed: bool | None) -> None:
+        self._accounts = accounts
+        self._store = store
+        self.is_closed = is_closed
+
+    @property
+    def asks_for_login(self) -> bool:
+        """Whether nobody is let in without credentials; False while that is not known."""
+        return self.is_closed is True
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing can change any more about who decides."""
+        return self.is_closed is True
+
+    async def admit(self, scope: Scope, *actions: str) -> Caller:
+        """Return the caller; see `Gate.admit`."""
+        if self.is_closed is None:
+            await self._look()  # or the store's error: nobody is let in unasked
+        if not self.is_closed:
+            return ANYONE
+        return await self._accounts.admit(presented_credentials(scope["headers"]), *actions)
+
+    async def admit_to_cluster(self, scope: Scope) -> Scope:
+        """Return the request of a caller who may call the cluster, without the login: it is none of the cluster's."""
+        await self.admit(scope, PASS_THROUGH)
+        return without_credentials(scope) if self.is_closed else scope
+
+    async def look(self) -> None:
+        """Close the gate if the store has an account, for as long as this process runs.
+
+        While the store does not respond nothing changes: nobody can add an account then.
+        """
+        with suppress(MLStreamError, TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._look()
+        if self.is_closed:
+            log.info("Callers log in: this sidecar has users or keys of its own")
+
+    async def _look(self) -> None:
+        found = await has_accounts(self._store)
+        self.is_closed = self.is_closed or found  # never opened again, whichever of two looks ends last

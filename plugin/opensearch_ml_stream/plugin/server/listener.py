@@ -12,7 +12,7 @@ from importlib.metadata import version
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.extension import Extension, load
 from opensearch_ml_stream.plugin.extras import install_command
-from opensearch_ml_stream.plugin.logs.line_format import FIELDS
+from opensearch_ml_stream.plugin.logs.configuration import FIELDS
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store.open_store import shown_store
 

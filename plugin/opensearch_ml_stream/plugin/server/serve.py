@@ -36,7 +36,7 @@ def serve(settings: Settings) -> int:
     gRPC port or an extension are wrong.
     """
     file_descriptors.open_standard_streams()
-    configure_logging(settings)
+    configure_logging(settings.log_level, settings.log_format)
     check_store_url(settings.store)
     extensions = enabled(declared_extensions(settings), settings)
     _check_extensions(extensions, settings)
@@ -93,7 +93,7 @@ def serve(settings: Settings) -> int:
 
 async def check_callers(settings: Settings) -> None:
     """Raise InvalidRequest if clients on other machines need an account and there is none."""
-    configure_logging(settings)
+    configure_logging(settings.log_level, settings.log_format)
     async with open_store(settings.store, settings.index_prefix) as store:
         await check_start(settings.security, settings.host, store)
 

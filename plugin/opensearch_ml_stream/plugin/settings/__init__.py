@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, TypeVar
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.errors import FeatureDisabled, Forbidden, InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.predict.remote_job_rules import RemoteJobRules
 from opensearch_ml_stream.plugin.settings.setting_metadata import Setting, setting, settings_of, switch_of
@@ -358,6 +358,30 @@ class Settings:
 
     sections: Mapping[type, Any] = field(default_factory=dict)
     extensions: Mapping[str, bool | None] = field(default_factory=dict)
+
+    def check_remote_inference(self) -> None:
+        """Raise FeatureDisabled, in ML Commons' words, if remote models may not be called."""
+        if not self.remote_inference_enabled:
+            raise FeatureDisabled(
+                "Remote Inference is currently disabled. To enable it, update the setting "
+                '"plugins.ml_commons.remote_inference.enabled" to true.'
+            )
+
+    def check_streaming(self) -> None:
+        """Raise Forbidden, in ML Commons' words, if predictions may not be streamed."""
+        if not self.stream_enabled:
+            raise Forbidden(
+                "Streaming is currently disabled. To enable it, update the setting "
+                '"plugins.ml_commons.stream_enabled" to true.'
+            )
+
+    def check_batch_inference(self) -> None:
+        """Raise Forbidden, in ML Commons' words, if batch jobs may not be started."""
+        if not self.offline_batch_inference_enabled:
+            raise Forbidden(
+                "Offline batch inference is currently disabled. To enable it, update the setting "
+                '"plugins.ml_commons.offline_batch_inference_enabled" to true.'
+            )
 
     def of(self, section: type[T]) -> T:
         """Return the values of a section, its defaults if these settings were made without it."""

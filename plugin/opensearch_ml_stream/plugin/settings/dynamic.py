@@ -1,24 +1,29 @@
-"""Dynamic settings: changed at run time, kept in the store, applied by every worker and replica within 2 s."""
+"""Settings that change at run time: by `_plugins/_ml/_settings`, or by `PUT _cluster/settings` in the store's cluster.
+
+Both are kept where every worker and replica reads them, and are in force within 2 s. What is changed in the cluster
+stands over file, environment and command line, as it does over opensearch.yml, and under what was set by
+`_plugins/_ml/_settings`, which is for the sidecar alone.
+"""
 
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, MLStreamError
+from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, Internal, InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks, Turn
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.settings.cluster_settings import ClusterSettings
 from opensearch_ml_stream.plugin.settings.setting_metadata import Setting, setting_named
 from opensearch_ml_stream.plugin.settings.sources import flatten
 from opensearch_ml_stream.plugin.settings.values import read_value
-from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.plugin.store import Cluster, Document, Index, Store
 
 DOCUMENT_ID = "opensearch_ml_stream_settings"
 POLL_SECONDS = 1.0
 _WRITE_ATTEMPTS = 5
+REFUSED_LOOKS = 60  # left out after the cluster has refused one
 _ADVICE = ". To add one, send all of them; for a trusted endpoint: opensearch-ml-stream endpoints allow URL"
 
 log = logging.getLogger(__name__)
@@ -88,6 +93,42 @@ class DynamicSettings:
             if_seq_no=document.seq_no,
             if_primary_term=document.primary_term,
         )
+
+
+@dataclass(slots=True)
+class ClusterSettings:
+    """Reads what `live.of_cluster` is to be by the cluster's settings."""
+
+    cluster: Cluster
+    live: LiveSettings
+    _changed: Mapping[str, object] = field(default_factory=dict)
+    _settings: Settings | None = None  # with what was changed
+    _looks_to_leave_out: int = 0
+    _was_refused: bool = False
+
+    async def read(self) -> Settings:
+        """Return the settings with the cluster's; Unavailable if it is down.
+
+        What it refuses is said once, and asked rarely; until it is let, the last settings stay.
+        """
+        if self._looks_to_leave_out > 0:
+            self._looks_to_leave_out -= 1
+        else:
+            await self._look()
+        return self._settings or self.live.at_start
+
+    async def _look(self) -> None:
+        try:
+            changed = await self.cluster.settings()
+        except Forbidden as error:
+            if not self._was_refused:
+                log.warning("Settings changed in the cluster are not followed: %s", error.reason)
+            self._was_refused, self._looks_to_leave_out = True, REFUSED_LOOKS
+            return
+        self._was_refused = False
+        if changed != self._changed:
+            readable = _readable(changed, self.live.definitions)
+            self._changed, self._settings = changed, self.live.at_start.changed(readable)
 
 
 async def refresh_settings(store: Store, live: LiveSettings, cluster: ClusterSettings | None = None) -> None:
@@ -170,3 +211,17 @@ def _with_changes(settings: Settings, kept: Mapping[str, Any], definitions: Mapp
     """Return the settings with changes. Ignore those that only another version or an extension not here knows."""
     known = [(definitions[name], value) for name, value in kept.items() if name in definitions]
     return settings.changed({setting: read_value(setting, value) for setting, value in known if setting.dynamic})
+
+
+def _readable(changed: Mapping[str, object], definitions: Mapping[str, Setting]) -> dict[Setting, Any]:
+    """Return the values that the sidecar has a dynamic setting for; say which it cannot take."""
+    values: dict[Setting, Any] = {}
+    for name, value in changed.items():
+        setting = definitions.get(name)
+        if setting is None or not setting.dynamic:
+            continue
+        try:
+            values[setting] = read_value(setting, value)
+        except InvalidRequest as error:
+            log.warning("The cluster's setting %s is not followed: %s", name, error.reason)
+    return values

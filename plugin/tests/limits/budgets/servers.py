@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Unavailable
-from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending
-from opensearch_ml_stream.plugin.limits.budgets.spending_table import SpendingTable
+from opensearch_ml_stream.plugin.limits.shared_spending import SharedSpending
+from opensearch_ml_stream.plugin.limits.spending_table import SpendingTable
 from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 

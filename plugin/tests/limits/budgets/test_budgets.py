@@ -11,8 +11,8 @@ from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, Una
 from opensearch_ml_stream.connectors.model_options import SidecarSettings, read_sidecar_settings
 from opensearch_ml_stream.connectors.spending.token_spending import TokenCount
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
-from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets, open_budgets
-from opensearch_ml_stream.plugin.limits.server_id import server_id
+from opensearch_ml_stream.plugin.limits.budgets import Budgets, open_budgets
+from opensearch_ml_stream.plugin.limits.replica_leases import server_id
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.store import Document, Index
 from tests.limits.budgets.servers import END, Clock, FaultyStore, server

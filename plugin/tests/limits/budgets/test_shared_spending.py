@@ -8,9 +8,13 @@ import pytest
 
 from opensearch_ml_stream.connectors.spending.token_spending import Amount
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
-from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending, exchanging_spending
-from opensearch_ml_stream.plugin.limits.budgets.spending_document import MAX_SERVERS, document_id
-from opensearch_ml_stream.plugin.limits.budgets.spending_table import Counter
+from opensearch_ml_stream.plugin.limits.shared_spending import (
+    MAX_SERVERS,
+    SharedSpending,
+    document_id,
+    exchanging_spending,
+)
+from opensearch_ml_stream.plugin.limits.spending_table import Counter
 from opensearch_ml_stream.plugin.store import Index
 from tests.limits.budgets.servers import END, NOW, Clock, FaultyStore, server
 

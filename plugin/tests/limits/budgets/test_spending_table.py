@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.spending.token_spending import Amount
-from opensearch_ml_stream.plugin.limits.budgets.spending_table import Counter, Spending, SpendingTable
+from opensearch_ml_stream.plugin.limits.spending_table import Counter, Spending, SpendingTable
 from opensearch_ml_stream.plugin.shared import table
 
 MINUTE = Counter("m", None, 60)

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound, Throttled, UpstreamError
-from opensearch_ml_stream.plugin.statistics.request_counts import ActionCount
+from opensearch_ml_stream.plugin.monitoring.statistics import ActionCount
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import (

@@ -22,7 +22,7 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report
 from opensearch_ml_stream.extensions.doctor.diagnosis.request_steps import prepare
 from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import StepLog
 from opensearch_ml_stream.extensions.doctor.diagnosis.stream_steps import response_step, stream_steps, timeline
-from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
+from opensearch_ml_stream.plugin.limits.budgets import Charge
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.provider_call import check_status
 from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream

@@ -5,7 +5,7 @@ together, those under the same names one after the other: so a secret is found t
 characters becomes a `*`. What is no JSON is searched line by line. Times and reads stay what they were, as do the
 bytes of a line that holds no secret.
 
-Pieces of a secret count (`written_forms`: 12 characters in a row; a secret of less than 14 only as a whole). A prompt
+Pieces of a secret count (`redaction`: 12 characters in a row; a secret of less than 14 only as a whole). A prompt
 is searched for without regard to white space, and a string of it of less than SHORTEST_PROMPT characters is none: a
 provider's own words are no secret.
 """
@@ -21,8 +21,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.doctor.diagnosis.event_stream_lines import join_frames, split_frames
 from opensearch_ml_stream.extensions.doctor.diagnosis.recording import Read, Recording
-from opensearch_ml_stream.plugin.credentials.redaction import SHORTEST_IN_RESULTS, Redactor
-from opensearch_ml_stream.plugin.credentials.written_forms import MAX_SEARCHED, SHORTEST
+from opensearch_ml_stream.plugin.credentials.redaction import MAX_SEARCHED, SHORTEST, SHORTEST_IN_RESULTS, Redactor
 
 SHORTEST_PROMPT = SHORTEST_IN_RESULTS
 MAX_LINES = 100_000  # of a body; an event of a token has one or two

@@ -10,8 +10,7 @@ from opensearch_ml_stream.connectors.rendering.template import UnfilledPlacehold
 from opensearch_ml_stream.connectors.selection.spec_for import choose_spec
 from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming
 from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import StepLog
-from opensearch_ml_stream.plugin.credentials.redaction import Redactor
-from opensearch_ml_stream.plugin.credentials.written_forms import SHORTEST
+from opensearch_ml_stream.plugin.credentials.redaction import SHORTEST, Redactor
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 
 MAX_SHOWN_CHARACTERS = 16 * 1024  # of a rendered body

@@ -12,13 +12,12 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.diagnose import Diagnosis,
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report
 from opensearch_ml_stream.extensions.doctor.diagnosis.request_steps import describe_document, with_text
 from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import StepLog
-from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
+from opensearch_ml_stream.plugin.limits.budgets import Charge
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
-from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 
@@ -48,8 +47,7 @@ class StoredModelDiagnoses:
         Raises what a prediction raises for a model that the caller may not use, and for limits, budgets, the model's
         interface and guardrails; InvalidRequest also for a recording of a model whose output is guarded.
         """
-        if not self._calls.live_settings.current.stream_enabled:
-            raise streaming_disabled()
+        self._calls.live_settings.current.check_streaming()
         log = StepLog()
         with self._observations.stream(caller) as observed:
             try:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from time import monotonic
 
+from opensearch_ml_stream.plugin.monitoring.statistics import Statistics
 from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
-from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 WINDOW_SECONDS = 10.0  # over which rates are means: requests and tokens are counted when a response ends

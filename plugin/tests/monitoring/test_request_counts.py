@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.statistics.request_counts import (
+from opensearch_ml_stream.plugin.monitoring.statistics import (
     WINDOW,
     ActionCount,
     FinishedAction,

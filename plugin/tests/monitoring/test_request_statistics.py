@@ -10,8 +10,13 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Unavailable
-from opensearch_ml_stream.plugin.statistics.request_counts import ActionCount, FinishedAction, ModelFigures
-from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
+from opensearch_ml_stream.plugin.monitoring.statistics import (
+    ActionCount,
+    FinishedAction,
+    ModelFigures,
+    Statistics,
+    open_statistics,
+)
 
 
 @pytest.fixture

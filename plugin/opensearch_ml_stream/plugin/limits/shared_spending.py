@@ -2,33 +2,33 @@
 
 There is one document for each counter and window; a server's entry in it holds all that it has spent in the window, so
 that a write may be repeated. Nothing is written while a call waits, and nothing is read but for a counter that this
-server has not used for some seconds. While the store does not respond, what is known of others stays as it is.
+server has not used for some seconds. While the store does not respond, what is known of others stays as it is. Only
+the sums in a document are searched: for operators. An operator who deletes it forgives what it holds.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, MLStreamError
 from opensearch_ml_stream.connectors.spending.token_spending import Amount
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.limits.budgets.spending_document import (
-    Entry,
-    document_id,
-    document_source,
-    read_entries,
-    sum_of,
-)
-from opensearch_ml_stream.plugin.limits.budgets.spending_table import Counter, Spending, SpendingTable
+from opensearch_ml_stream.plugin.limits.spending_table import Counter, Spending, SpendingTable
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
+MAX_SERVERS = 100  # with entries of their own; more have started in one window only if they keep ending
+ENDED = ""  # the entry of servers that seem to have ended: it cannot be a server's name
+
+_ENDED_MILLIS = 3_600_000  # without a write
+_MIN_KEPT_MILLIS = 3_600_000  # of a document, after its window
+_MAX_USER_CHARS = 512
 EXCHANGE_SECONDS = 1.0
 FRESH_MILLIS = 3_000  # what is known of others for longer is read again before a call
 READ_TIMEOUT_SECONDS = 0.8
-
 _OTHER_WORKER_MILLIS = 700  # since which another worker of this server has exchanged the counter
 _USED_MILLIS = 10_000  # since which a counter was used that is exchanged every second
 _SILENT_MILLIS = 5_000  # for which a store that did not respond is not asked again before a call
@@ -37,8 +37,62 @@ _ATTEMPTS = 3
 _LAST_EXCHANGE_SECONDS = 2.0
 _SWEEP_MILLIS = 600_000
 _SWEPT_AT_ONCE = 1_000
-
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a server has spent in the window, and when it said so (milliseconds since 1970)."""
+
+    amount: Amount
+    written_at: int
+
+
+def document_id(counter: Counter, window_end: int) -> str:
+    """Return the id of the document."""
+    return f"{counter.key}-{window_end - 1000 * counter.window_seconds}"
+
+
+def read_entries(document: Document | None) -> dict[str, Entry]:
+    """Return the entries by server; none without a document."""
+    servers: Mapping[str, Mapping[str, Any]] = {} if document is None else document.source.get("servers", {})
+    return {
+        name: Entry(Amount(float(entry["tokens"]), float(entry["cost"])), int(entry["written_at"]))
+        for name, entry in servers.items()
+    }
+
+
+def document_source(counter: Counter, window_end: int, entries: Mapping[str, Entry], now: int) -> dict[str, Any]:
+    """Return the document with these entries; those of ended servers are one if there are more than MAX_SERVERS."""
+    if len(entries) > MAX_SERVERS:
+        entries = _with_ended_as_one(entries, now)
+    total = sum_of(entries.values())
+    length = 1000 * counter.window_seconds
+    return {
+        "model_id": counter.model_id,
+        **({} if counter.user is None else {"user": counter.user[:_MAX_USER_CHARS]}),
+        "window_seconds": counter.window_seconds,
+        "window_start": window_end - length,
+        "window_end": window_end,
+        "delete_after": window_end + max(length, _MIN_KEPT_MILLIS),
+        "tokens": total.tokens,
+        "cost": total.cost,
+        "servers": {
+            name: {"tokens": entry.amount.tokens, "cost": entry.amount.cost, "written_at": entry.written_at}
+            for name, entry in entries.items()
+        },
+    }
+
+
+def _with_ended_as_one(entries: Mapping[str, Entry], now: int) -> dict[str, Entry]:
+    kept = {name: entry for name, entry in entries.items() if name != ENDED and now - entry.written_at < _ENDED_MILLIS}
+    ended = sum_of(entry for name, entry in entries.items() if name not in kept)
+    return {**kept, ENDED: Entry(ended, now)}
+
+
+def sum_of(entries: Iterable[Entry]) -> Amount:
+    """Return the spending of all these servers."""
+    return sum((entry.amount for entry in entries), Amount())
 
 
 class SharedSpending:
