@@ -26,7 +26,7 @@ from opensearch_ml_stream.plugin.monitoring.statistics import open_statistics
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
-from opensearch_ml_stream.plugin.registry.node_id import AnsweringNode
+from opensearch_ml_stream.plugin.registry.node import ServerNode
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -184,7 +184,7 @@ async def test_profile_and_stats_are_read_from_every_kind_of_store(store: Store,
     await registry.models.register(ANYONE, model)
     await registry.controllers.create(ANYONE, model_id, {"user_rate_limiter": {"u": LIMIT}})
     with open_statistics(tmp_path) as statistics:
-        node = AnsweringNode(store, now_millis, "server")
+        node = ServerNode(store, now_millis, "server")
         visible = VisibleDocuments.of(store, LiveSettings(Settings()))
         with Observations(Metrics(), statistics).whole(ANYONE) as observed:
             observed.find(model_id)

@@ -84,7 +84,7 @@ def test_two_workers_count_every_call_exactly(two_workers: Sidecar, provider: Fa
 
 
 def test_what_one_server_spends_is_refused_by_the_other(replicas: Replicas, provider: FakeProvider) -> None:
-    """After how long: `plugin/tests/limits/budgets/test_shared_spending.py`."""
+    """After how long: `plugin/tests/limits/test_shared_spending.py`."""
     model_id = add_model(replicas.one, provider, 3)
     assert left(ask(replicas.other, model_id)) == 2 * TOKENS
     assert ask(replicas.one, model_id).status_code == ask(replicas.one, model_id).status_code == 200

@@ -72,7 +72,7 @@ def test_the_first_account_closes_a_running_sidecar(tmp_path: Path) -> None:
 
 
 def test_a_server_for_the_network_needs_an_account_or_the_operators_word(tmp_path: Path) -> None:
-    """An account instead: `plugin/tests/security/test_start_rules.py`."""
+    """An account instead: `plugin/tests/security/test_start_checks.py`."""
     store = f"sqlite:///{tmp_path}/store.db"
     ended = run_process("serve", "--port", "0", "--host", "0.0.0.0", "--store", store)
     assert ended.returncode == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.plugin.security import own_gate, secret_hashes
-from opensearch_ml_stream.plugin.shared import locked_file
+from opensearch_ml_stream.plugin.shared import worker_files
 from tests.other_package import Install, installer
 
 
@@ -28,7 +28,7 @@ def restored_logging() -> Iterator[None]:
 @pytest.fixture
 def patient_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Locks of shared files are waited for, however slow the machine is on which many threads want them."""
-    monkeypatch.setattr(locked_file, "LOCK_SECONDS", 60)
+    monkeypatch.setattr(worker_files, "LOCK_SECONDS", 60)
 
 
 @pytest.fixture

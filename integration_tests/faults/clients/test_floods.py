@@ -20,6 +20,7 @@ from integration_tests.faults.clients.hostile_clients import (
 from integration_tests.support.conditions import eventually
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 from integration_tests.support.worker_processes import MIB, descriptors, worker_pids
+
 from opensearch_ml_stream.plugin.logs.configuration import MAX_LINES_ALIKE
 
 BODIES = 32  # MiB of all bodies together

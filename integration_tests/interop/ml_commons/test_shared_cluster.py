@@ -11,7 +11,7 @@ from integration_tests.interop.ml_commons.sides import Side, reason
 from integration_tests.support.conditions import eventually
 from integration_tests.support.sidecars import running_sidecar
 
-from opensearch_ml_stream.plugin.registry.orphans import sweep_orphans
+from opensearch_ml_stream.plugin.registry.cleanup import delete_orphans
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.open_store import open_store
 
@@ -134,10 +134,10 @@ async def test_what_ml_commons_leaves_behind_of_a_model_that_it_deletes_is_swept
     ml_commons.ask("DELETE", f"/models/{gone}")
     async with open_store(ml_commons_url) as store:
         assert await store.get(Index.DEPLOYMENT, gone) is not None
-        assert await sweep_orphans(store) >= 1
+        assert await delete_orphans(store) >= 1
         assert await store.get(Index.DEPLOYMENT, gone) is None
         assert await store.get(Index.DEPLOYMENT, kept) is not None
-        assert await sweep_orphans(store) == 0
+        assert await delete_orphans(store) == 0
 
 
 def test_the_sidecars_log_holds_no_warning_of_the_clusters_client(

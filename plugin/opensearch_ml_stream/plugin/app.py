@@ -21,7 +21,7 @@ from opensearch_ml_stream.plugin.installed_extensions import declared_extensions
 from opensearch_ml_stream.plugin.metrics import BackgroundFailures, Metrics
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
-from opensearch_ml_stream.plugin.registry.node_id import AnsweringNode
+from opensearch_ml_stream.plugin.registry.node import ServerNode
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings
 from opensearch_ml_stream.rest_handlers.application import rest_application
@@ -154,7 +154,7 @@ def _routes(core: Core, contributions: Sequence[Contribution], other: OtherServe
 def _monitoring_routes(
     core: Core, contributions: Sequence[Contribution], entry: Entry, other: OtherServer | None
 ) -> list[BaseRoute]:
-    node = AnsweringNode(core.store, core.clock, f"{gethostname()}:{core.settings.port}")
+    node = ServerNode(core.store, core.clock, f"{gethostname()}:{core.settings.port}")
 
     def further() -> dict[str, Any]:
         profiles: dict[str, Any] = {}

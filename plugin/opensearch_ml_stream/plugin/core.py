@@ -13,9 +13,9 @@ from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.extension import Core, Extension
 from opensearch_ml_stream.plugin.installed_extensions import providers_of
 from opensearch_ml_stream.plugin.limits.budgets import open_budgets
-from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams, StreamCounts
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.replica_leases import counting_replicas
+from opensearch_ml_stream.plugin.limits.stream_caps import OpenStreams, StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.statistics import open_statistics
 from opensearch_ml_stream.plugin.observation import Observations
@@ -26,12 +26,12 @@ from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunn
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.registry import build_registry
+from opensearch_ml_stream.plugin.registry.cleanup import deleting_orphans
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.models_by_name import ModelsByName
-from opensearch_ml_stream.plugin.registry.orphans import sweeping_orphans
-from opensearch_ml_stream.plugin.security.choose_gate import open_gate
+from opensearch_ml_stream.plugin.security.open_gate import open_gate
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import watching_settings
 from opensearch_ml_stream.plugin.store.open_store import open_store
@@ -83,7 +83,7 @@ async def open_core(
         opening_gate = open_gate(settings, store, folder, now_millis, background, login_key)
         gate: PassingGate = await stack.enter_async_context(opening_gate)
         await stack.enter_async_context(watching_settings(store, live, background))
-        await stack.enter_async_context(sweeping_orphans(store, background))
+        await stack.enter_async_context(deleting_orphans(store, background))
         visible = VisibleDocuments.of(store, live)
         predictor = Predictor(models, calls, store, scripts, batch, observations)
         yield Core(

@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.decoding.event_fields import MAX_COUNT
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, Unavailable
-from opensearch_ml_stream.plugin.shared.locked_file import append_zeros
+from opensearch_ml_stream.plugin.shared.worker_files import append_zeros
 
 log = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.grpc_port import health_service
 from opensearch_ml_stream.plugin.grpc_port.health_service import Health
 from opensearch_ml_stream.plugin.grpc_port.server import RestartingServer
-from opensearch_ml_stream.plugin.limits import in_flight_caps, replica_leases, shared_spending
+from opensearch_ml_stream.plugin.limits import replica_leases, shared_spending, stream_caps
 from opensearch_ml_stream.plugin.limits.budgets import open_budgets
-from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams, StreamCounts
+from opensearch_ml_stream.plugin.limits.stream_caps import OpenStreams, StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
-from opensearch_ml_stream.plugin.registry import orphans
-from opensearch_ml_stream.plugin.security import choose_gate, own_gate
+from opensearch_ml_stream.plugin.registry import cleanup
+from opensearch_ml_stream.plugin.security import open_gate, own_gate
 from opensearch_ml_stream.plugin.server import port_certificate
 from opensearch_ml_stream.plugin.server.port_certificate import ReloadingCertificate, read_certificate_files
 from opensearch_ml_stream.plugin.server.processes import Heartbeats
@@ -75,10 +75,10 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
         (dynamic, "POLL_SECONDS"),
         (shared_spending, "EXCHANGE_SECONDS"),
         (replica_leases, "RENEW_SECONDS"),
-        (choose_gate, "WATCH_SECONDS"),
+        (open_gate, "WATCH_SECONDS"),
         (port_certificate, "LOOK_SECONDS"),
         (health_service, "LOOK_SECONDS"),
-        (in_flight_caps, "LOOK_SECONDS"),
+        (stream_caps, "LOOK_SECONDS"),
     ):
         monkeypatch.setattr(module, name, 0.002)
 
@@ -91,13 +91,13 @@ TASKS: list[Any] = [
         marks=pytest.mark.breaks("settings"),
     ),
     pytest.param(
-        "orphans", (orphans, "sweep_orphans", 1),
-        lambda store, folder, background: orphans.sweeping_orphans(store, background, 0.002),
+        "orphans", (cleanup, "delete_orphans", 1),
+        lambda store, folder, background: cleanup.deleting_orphans(store, background, 0.002),
         marks=pytest.mark.breaks("orphans"),
     ),
     pytest.param(
         "accounts", (own_gate.OwnGate, "look", 2),
-        lambda store, folder, background: choose_gate.open_gate(GATE, store, folder, lambda: 0, background),
+        lambda store, folder, background: open_gate.open_gate(GATE, store, folder, lambda: 0, background),
         marks=pytest.mark.breaks("accounts"),
     ),
     pytest.param(

@@ -17,7 +17,7 @@ from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
-from opensearch_ml_stream.plugin.registry.node_id import AnsweringNode, node_id
+from opensearch_ml_stream.plugin.registry.node import ServerNode, node_id
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -70,7 +70,7 @@ async def monitored(folder: Path, store: SQLiteStore | None = None, **settings: 
             cipher, live = Cipher(opened), LiveSettings(Settings(**settings))
             deployment = ModelDeployment(opened, cipher, live, lambda: NOW, states, statistics.action)
             registry = build_registry(opened, cipher, live, lambda: NOW, deployment)
-            node = AnsweringNode(opened, lambda: NOW, SERVER)
+            node = ServerNode(opened, lambda: NOW, SERVER)
             visible = VisibleDocuments.of(opened, live)
             profiles = Profiles(states, statistics, node, visible)
             stats = ServerStats(opened, states, statistics, node, visible)

@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
 from opensearch_ml_stream.plugin.monitoring import profiles as profiles_module
-from opensearch_ml_stream.plugin.registry.node_id import node_id
+from opensearch_ml_stream.plugin.registry.node import node_id
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.monitoring.monitoring_setup import NOW, SERVER, Monitored, monitored

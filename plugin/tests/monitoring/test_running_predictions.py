@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.plugin.monitoring.statistics import RunningPredictions
-from opensearch_ml_stream.plugin.shared.locked_file import WorkerNumber
+from opensearch_ml_stream.plugin.shared.worker_files import WorkerNumber
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.plugin.registry.node_id import node_id
+from opensearch_ml_stream.plugin.registry.node import node_id
 from opensearch_ml_stream.plugin.security.access_control import owner_of
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import Caller

@@ -13,8 +13,8 @@ from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, ModelAdditions
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.budgets import open_budgets
-from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams, StreamCounts
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
+from opensearch_ml_stream.plugin.limits.stream_caps import OpenStreams, StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.statistics import Statistics, open_statistics
 from opensearch_ml_stream.plugin.observation import Observations

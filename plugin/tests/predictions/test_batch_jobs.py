@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.errors import (
     UpstreamError,
 )
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
-from opensearch_ml_stream.plugin.registry.node_id import node_id
+from opensearch_ml_stream.plugin.registry.node import node_id
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index, Written
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore

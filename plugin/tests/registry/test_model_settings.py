@@ -6,7 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.registry import Registry
-from opensearch_ml_stream.plugin.registry.orphans import sweep_orphans
+from opensearch_ml_stream.plugin.registry.cleanup import delete_orphans
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.registry.registry_setup import add_connector, add_model, stored
@@ -63,7 +63,7 @@ async def test_settings_go_with_their_model(store: Store, registry: Registry) ->
     await registry.models.delete(ANYONE, deleted)
     assert await store.get(Index.MODEL_SETTINGS, deleted) is None
     await store.delete(Index.MODEL, gone)  # by ML Commons, which does not know of settings
-    assert await sweep_orphans(store) == 1
+    assert await delete_orphans(store) == 1
     assert await store.get(Index.MODEL_SETTINGS, gone) is None
     assert await store.get(Index.MODEL_SETTINGS, kept) is not None
 

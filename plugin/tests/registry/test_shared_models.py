@@ -9,7 +9,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, Unavailable
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
-from opensearch_ml_stream.plugin.registry import models, orphans
+from opensearch_ml_stream.plugin.registry import cleanup, models
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.registry.registry_setup import StoreInCluster, add_model, closing, registry_on, stored
@@ -128,10 +128,10 @@ async def test_states_of_models_that_are_gone_are_deleted_and_no_others(store: S
     for model_id in (kept, gone):
         await registry.models.deploy(ANYONE, model_id, {})
     await store.delete(Index.MODEL, gone)
-    assert await orphans.sweep_orphans(store) == 1
+    assert await cleanup.delete_orphans(store) == 1
     assert await store.get(Index.DEPLOYMENT, gone) is None
     assert await store.get(Index.DEPLOYMENT, kept) is not None
-    assert await orphans.sweep_orphans(store) == 0
+    assert await cleanup.delete_orphans(store) == 0
 
 
 async def test_the_sweep_goes_on_after_the_store_was_down(
@@ -150,7 +150,7 @@ async def test_the_sweep_goes_on_after_the_store_was_down(
 
     monkeypatch.setattr(store, "search", search_after_a_failure)
     with caplog.at_level(logging.INFO):
-        async with orphans.sweeping_orphans(store, BackgroundTasks(), interval=0.001):
+        async with cleanup.deleting_orphans(store, BackgroundTasks(), interval=0.001):
             while len(caplog.messages) < 2:  # noqa: ASYNC110 - a poller
                 await asyncio.sleep(0.001)
     assert caplog.messages == [

@@ -8,7 +8,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.clock import now_millis
-from opensearch_ml_stream.plugin.registry.node_id import NODE_DOCUMENT, node_id
+from opensearch_ml_stream.plugin.registry.node import NODE_DOCUMENT, node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import (
     MAX_ATTEMPTS,
     Json,

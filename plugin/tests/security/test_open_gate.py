@@ -9,8 +9,8 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, Unauthorized, Unavailable
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
-from opensearch_ml_stream.plugin.security import choose_gate as module
-from opensearch_ml_stream.plugin.security.choose_gate import open_gate
+from opensearch_ml_stream.plugin.security import open_gate as module
+from opensearch_ml_stream.plugin.security.open_gate import open_gate
 from opensearch_ml_stream.plugin.security.own_accounts import create_key, key_id, remove_account
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index

@@ -29,7 +29,7 @@ from opensearch_ml_stream.plugin.security.own_accounts import (
     remove_account,
     user_id,
 )
-from opensearch_ml_stream.plugin.security.own_gate import OwnAccounts
+from opensearch_ml_stream.plugin.security.own_gate import OwnLogins
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -83,13 +83,13 @@ def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def own(store: Store, clock: Clock, tmp_path: Path) -> Iterator[OwnAccounts]:
-    own = OwnAccounts(store, tmp_path, clock)
+def own(store: Store, clock: Clock, tmp_path: Path) -> Iterator[OwnLogins]:
+    own = OwnLogins(store, tmp_path, clock)
     yield own
     own.close()
 
 
-async def test_a_user_may_do_what_the_role_allows(store: Store, own: OwnAccounts) -> None:
+async def test_a_user_may_do_what_the_role_allows(store: Store, own: OwnLogins) -> None:
     await add_user(store, "ann", ANN.password, "ml_read_access", NOW)
     caller = await own.admit(ANN, MODEL_GET)
     assert (caller.name, caller.roles, caller.is_admin) == ("ann", frozenset({"ml_read_access"}), False)
@@ -101,13 +101,13 @@ async def test_a_user_may_do_what_the_role_allows(store: Store, own: OwnAccounts
     assert refused.value.type == "security_exception"
 
 
-async def test_one_of_several_actions_is_enough(store: Store, own: OwnAccounts) -> None:
+async def test_one_of_several_actions_is_enough(store: Store, own: OwnLogins) -> None:
     await add_user(store, "ann", ANN.password, "ml_predict_access", NOW)
     assert (await own.admit(ANN, MODEL_GET, PREDICT)).name == "ann"
     assert (await own.admit(ANN, PREDICT_STREAM)).name == "ann"
 
 
-async def test_full_access_is_the_admin(store: Store, own: OwnAccounts) -> None:
+async def test_full_access_is_the_admin(store: Store, own: OwnLogins) -> None:
     await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
     assert (await own.admit(ANN, MODEL_DELETE)).is_admin
 
@@ -123,7 +123,7 @@ async def test_full_access_is_the_admin(store: Store, own: OwnAccounts) -> None:
     ],
 )
 async def test_wrong_credentials_are_unauthorized(
-    store: Store, own: OwnAccounts, credentials: NameAndPassword | ApiKey | None
+    store: Store, own: OwnLogins, credentials: NameAndPassword | ApiKey | None
 ) -> None:
     await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
     with pytest.raises(Unauthorized):
@@ -141,14 +141,14 @@ async def test_wrong_credentials_are_unauthorized(
     ],
 )
 async def test_a_store_is_not_asked_for_what_no_account_is_called(
-    store: StoreThatMayBeDown, own: OwnAccounts, credentials: NameAndPassword | ApiKey
+    store: StoreThatMayBeDown, own: OwnLogins, credentials: NameAndPassword | ApiKey
 ) -> None:
     with pytest.raises(Unauthorized):
         await own.admit(credentials, MODEL_GET)
     assert store.reads == 0
 
 
-async def test_five_wrong_passwords_lock_a_user_out_but_not_who_is_in(store: Store, own: OwnAccounts) -> None:
+async def test_five_wrong_passwords_lock_a_user_out_but_not_who_is_in(store: Store, own: OwnLogins) -> None:
     await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
     await own.admit(ANN, MODEL_GET)
     for attempt in range(MAX_FAILURES):
@@ -159,7 +159,7 @@ async def test_five_wrong_passwords_lock_a_user_out_but_not_who_is_in(store: Sto
     assert (await own.admit(ANN, MODEL_GET)).name == "ann", "what was found right before goes on"
 
 
-async def test_a_key_lets_in_until_it_expires(store: Store, own: OwnAccounts, clock: Clock) -> None:
+async def test_a_key_lets_in_until_it_expires(store: Store, own: OwnLogins, clock: Clock) -> None:
     key = await create_key(store, "app", "ml_predict_access", NOW, expires=NOW + 1)
     assert (await own.admit(ApiKey(key.value), PREDICT)).name == "app"
     with pytest.raises(Unauthorized):
@@ -170,7 +170,7 @@ async def test_a_key_lets_in_until_it_expires(store: Store, own: OwnAccounts, cl
 
 
 @pytest.mark.usefixtures("always_fresh")
-async def test_a_removed_account_is_refused_once_it_is_read_again(store: Store, own: OwnAccounts) -> None:
+async def test_a_removed_account_is_refused_once_it_is_read_again(store: Store, own: OwnLogins) -> None:
     await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
     key = await create_key(store, "app", "ml_full_access", NOW)
     await own.admit(ANN, PREDICT)
@@ -183,7 +183,7 @@ async def test_a_removed_account_is_refused_once_it_is_read_again(store: Store, 
 
 
 @pytest.mark.usefixtures("always_fresh")
-async def test_a_changed_password_is_checked_anew(store: Store, own: OwnAccounts) -> None:
+async def test_a_changed_password_is_checked_anew(store: Store, own: OwnLogins) -> None:
     await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
     await own.admit(ANN, PREDICT)
     await remove_account(store, user_id("ann"))
@@ -194,9 +194,7 @@ async def test_a_changed_password_is_checked_anew(store: Store, own: OwnAccounts
 
 
 @pytest.mark.usefixtures("always_fresh")
-async def test_known_accounts_stay_in_force_while_the_store_is_down(
-    store: StoreThatMayBeDown, own: OwnAccounts
-) -> None:
+async def test_known_accounts_stay_in_force_while_the_store_is_down(store: StoreThatMayBeDown, own: OwnLogins) -> None:
     key = await create_key(store, "app", "ml_full_access", NOW)
     await own.admit(ApiKey(key.value), PREDICT)
     store.down = True
@@ -206,7 +204,7 @@ async def test_known_accounts_stay_in_force_while_the_store_is_down(
 
 
 async def test_logins_that_wait_for_their_turn_are_bounded(
-    store: Store, own: OwnAccounts, monkeypatch: pytest.MonkeyPatch
+    store: Store, own: OwnLogins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(5):
         await add_user(store, f"user{number}", ANN.password, "ml_full_access", NOW)
@@ -227,7 +225,7 @@ async def test_logins_that_wait_for_their_turn_are_bounded(
 
 
 @pytest.mark.parametrize("exists", [True, False])
-async def test_of_many_guesses_at_the_same_time_five_are_tried(store: Store, own: OwnAccounts, exists: bool) -> None:
+async def test_of_many_guesses_at_the_same_time_five_are_tried(store: Store, own: OwnLogins, exists: bool) -> None:
     if exists:
         await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
     attempts = [own.admit(NameAndPassword("ann", f"guess {number}"), PREDICT) for number in range(12)]
@@ -236,7 +234,7 @@ async def test_of_many_guesses_at_the_same_time_five_are_tried(store: Store, own
 
 
 async def test_guesses_at_names_that_no_user_has_take_nobodys_turn(
-    store: Store, own: OwnAccounts, monkeypatch: pytest.MonkeyPatch
+    store: Store, own: OwnLogins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many wait: a first login comes right behind the one that is hashed."""
     await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
@@ -263,7 +261,7 @@ async def test_guesses_at_names_that_no_user_has_take_nobodys_turn(
         task.cancel()
 
 
-async def test_a_name_that_no_user_has_is_refused_as_a_wrong_password_is(store: Store, own: OwnAccounts) -> None:
+async def test_a_name_that_no_user_has_is_refused_as_a_wrong_password_is(store: Store, own: OwnLogins) -> None:
     await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
     outcomes: dict[str, list[str]] = {}
     for name in ("ann", "nobody"):
@@ -277,7 +275,7 @@ async def test_who_has_logged_in_at_one_worker_goes_on_at_all_while_the_name_is_
     store: Store, clock: Clock, tmp_path: Path
 ) -> None:
     await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
-    one, other = (OwnAccounts(store, tmp_path, clock, b"k" * 32) for _ in range(2))
+    one, other = (OwnLogins(store, tmp_path, clock, b"k" * 32) for _ in range(2))
     with closing(one), closing(other):
         await one.admit(ANN, PREDICT)
         for number in range(MAX_FAILURES + 3):
@@ -289,7 +287,7 @@ async def test_who_has_logged_in_at_one_worker_goes_on_at_all_while_the_name_is_
                 await worker.admit(NameAndPassword("ann", "guess again"), PREDICT)
 
 
-async def test_any_number_of_names_that_no_user_has_locks_no_user_out(store: Store, own: OwnAccounts) -> None:
+async def test_any_number_of_names_that_no_user_has_locks_no_user_out(store: Store, own: OwnLogins) -> None:
     await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
     for _ in range(MAX_FAILURES):
         own._lockouts_of_unknown.count_attempt("ann")  # as does any name of the same slot
@@ -297,7 +295,7 @@ async def test_any_number_of_names_that_no_user_has_locks_no_user_out(store: Sto
 
 
 async def test_a_password_that_many_present_at_the_same_time_is_checked_once(
-    store: Store, own: OwnAccounts, monkeypatch: pytest.MonkeyPatch
+    store: Store, own: OwnLogins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
     checked: list[str] = []
@@ -356,14 +354,14 @@ async def test_names_are_taken_once_and_what_is_not_there_cannot_be_removed(stor
      {"kind": "key", "name": "n", "roles": [], "secret": "s", "expires_time": "soon"}],
 )  # fmt: skip
 async def test_an_account_that_cannot_be_read_lets_nobody_in(
-    store: Store, own: OwnAccounts, source: dict[str, object]
+    store: Store, own: OwnLogins, source: dict[str, object]
 ) -> None:
     await store.create(Index.ACCOUNT, source, key_id("12"))
     with pytest.raises(Unauthorized):
         await own.admit(ApiKey("mls_12_s"), PREDICT)
 
 
-async def test_an_account_may_do_what_any_of_its_roles_allows(store: Store, own: OwnAccounts) -> None:
+async def test_an_account_may_do_what_any_of_its_roles_allows(store: Store, own: OwnLogins) -> None:
     key = ApiKey((await create_key(store, "app", "ml_predict_access,pass_through_access", NOW)).value)
     for action in (PREDICT, PASS_THROUGH):
         assert (await own.admit(key, action)).roles == {"ml_predict_access", "pass_through_access"}

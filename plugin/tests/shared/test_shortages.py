@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
-from opensearch_ml_stream.plugin.limits.in_flight_caps import Cap, StreamCounts
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, RateLimits
 from opensearch_ml_stream.plugin.limits.spending_table import Counter, SpendingTable
+from opensearch_ml_stream.plugin.limits.stream_caps import Cap, StreamCounts
 from opensearch_ml_stream.plugin.monitoring.statistics import FinishedAction, open_statistics
 from opensearch_ml_stream.plugin.security.lockouts import Lockouts
-from opensearch_ml_stream.plugin.security.own_gate import RightLogins
+from opensearch_ml_stream.plugin.security.own_gate import VerifiedLogins
 from opensearch_ml_stream.plugin.shared.table import table_key
 
 Use = Callable[[Any], object]
@@ -42,7 +42,7 @@ USERS = [
         id="budgets",
     ),
     pytest.param(
-        lambda folder: closing(RightLogins(folder, b"k" * 32)), lambda logins: logins.add(b"d" * 16), None,
+        lambda folder: closing(VerifiedLogins(folder, b"k" * 32)), lambda logins: logins.add(b"d" * 16), None,
         id="right logins",
     ),
     pytest.param(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.shared.locked_file import WorkerNumber
+from opensearch_ml_stream.plugin.shared.worker_files import WorkerNumber
 
 Start = Callable[[], WorkerNumber]
 
@@ -47,7 +47,7 @@ def test_every_worker_knows_who_lives(tmp_path: Path, start: Start) -> None:
 def test_a_killed_process_lives_no_more_and_a_stopped_one_does(tmp_path: Path, start: Start) -> None:
     program = (
         "import sys; from pathlib import Path; "
-        "from opensearch_ml_stream.plugin.shared.locked_file import WorkerNumber; "
+        "from opensearch_ml_stream.plugin.shared.worker_files import WorkerNumber; "
         "worker = WorkerNumber(Path(sys.argv[1])); print(worker.number, flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "worker")]

@@ -8,7 +8,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.query_string import parse_query_string
-from opensearch_ml_stream.plugin.store.sqlite_field_values import words
+from opensearch_ml_stream.plugin.store.sqlite_fields import words
 from opensearch_ml_stream.plugin.store.sqlite_search import search
 
 

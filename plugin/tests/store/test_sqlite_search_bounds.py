@@ -10,7 +10,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.mappings import FIELDS
-from opensearch_ml_stream.plugin.store.sqlite_field_values import find_field
+from opensearch_ml_stream.plugin.store.sqlite_fields import find_field
 from opensearch_ml_stream.plugin.store.sqlite_search import search
 from opensearch_ml_stream.plugin.store.sqlite_search_bounds import MAX_STEPS, SearchWork
 from opensearch_ml_stream.plugin.store.sqlite_store import MAX_SEARCHES, SQLiteStore

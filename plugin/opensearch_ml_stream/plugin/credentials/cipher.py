@@ -13,7 +13,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import Internal
 from opensearch_ml_stream.plugin.credentials import aws_message_format
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
-from opensearch_ml_stream.plugin.store import Document, Index, Store, made_once
+from opensearch_ml_stream.plugin.store import Document, Index, Store, get_or_create
 
 _ID = "master_key"
 _KEY_LENGTH = 32
@@ -72,7 +72,7 @@ class Cipher:
 
     async def _read(self) -> bytes:
         """Read the key, created if it is missing; of several created at once the first one counts."""
-        return _key_in(await made_once(self._store, Index.CONFIG, self._id, self._new_source))
+        return _key_in(await get_or_create(self._store, Index.CONFIG, self._id, self._new_source))
 
     def _new_source(self) -> Mapping[str, Any]:
         key = base64.b64encode(os.urandom(_KEY_LENGTH)).decode("ascii")

@@ -18,7 +18,7 @@ from secrets import token_hex
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.shared.locked_file import append_zeros, locked, open_shared, try_to_lock
+from opensearch_ml_stream.plugin.shared.worker_files import append_zeros, locked, open_shared, try_to_lock
 from opensearch_ml_stream.plugin.store import Index, Store
 
 RENEW_SECONDS = 3.0

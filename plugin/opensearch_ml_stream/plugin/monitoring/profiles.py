@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.monitoring.statistics import ModelFigures, RunningPrediction, Statistics
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DEPLOYED, DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
-from opensearch_ml_stream.plugin.registry.node_id import AnsweringNode
+from opensearch_ml_stream.plugin.registry.node import ServerNode
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of, strings_of
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -29,7 +29,7 @@ class Profiles:
 
     states: DeploymentStateStore
     statistics: Statistics
-    node: AnsweringNode
+    node: ServerNode
     visible: VisibleDocuments
     further: Callable[[], Mapping[str, Json]] = dict
 

@@ -10,7 +10,7 @@ from opensearch_ml_stream.plugin.monitoring.statistics import ACTIONS, ActionCou
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.document_access import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.model_documents import FUNCTIONS
-from opensearch_ml_stream.plugin.registry.node_id import AnsweringNode
+from opensearch_ml_stream.plugin.registry.node import ServerNode
 from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json, strings_of
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -112,7 +112,7 @@ class ServerStats:
     store: Store
     states: DeploymentStateStore
     statistics: Statistics
-    node: AnsweringNode
+    node: ServerNode
     visible: VisibleDocuments
 
     async def named(self, caller: Caller, names: Sequence[str], node_ids: Sequence[str]) -> Json:

@@ -17,8 +17,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from opensearch_ml_stream.connectors.errors import NotFound, Unavailable
-from opensearch_ml_stream.plugin.shared.locked_file import WorkerNumber
 from opensearch_ml_stream.plugin.shared.table import CELL, SharedTable, table_key
+from opensearch_ml_stream.plugin.shared.worker_files import WorkerNumber
 
 ACTIONS = ("predict", "batch_predict", "register", "deploy", "undeploy")  # as ML Commons names them in its stats
 WINDOW = (

@@ -24,7 +24,7 @@ from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status
 from opensearch_ml_stream.plugin.predictions.whole_prediction import read_responses, run_script_steps
-from opensearch_ml_stream.plugin.registry.node_id import node_id
+from opensearch_ml_stream.plugin.registry.node import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, rewrite
 from opensearch_ml_stream.plugin.registry.tasks import BATCH_PREDICTION, FINAL_STATES
 from opensearch_ml_stream.plugin.settings import Settings

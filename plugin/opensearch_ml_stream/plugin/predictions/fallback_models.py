@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, UpstreamError
-from opensearch_ml_stream.plugin.limits.in_flight_caps import CAPS_OVER_MODELS
+from opensearch_ml_stream.plugin.limits.stream_caps import CAPS_OVER_MODELS
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 
 T = TypeVar("T")

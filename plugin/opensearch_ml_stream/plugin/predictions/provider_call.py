@@ -25,8 +25,8 @@ from opensearch_ml_stream.plugin.connector_protocol import NextRequest
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.budgets import Budgets, Charge
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
-from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
+from opensearch_ml_stream.plugin.limits.stream_caps import OpenStreams
 from opensearch_ml_stream.plugin.observation import Observation
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.whole_prediction import Fetch

@@ -14,7 +14,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import NotFound
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.parallel import wait_for_all
-from opensearch_ml_stream.plugin.registry.node_id import node_id
+from opensearch_ml_stream.plugin.registry.node import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, MAX_FOUND, Json, rewrite
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 

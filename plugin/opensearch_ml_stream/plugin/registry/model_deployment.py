@@ -19,7 +19,7 @@ from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, Mo
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.parallel import wait_for_all
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
-from opensearch_ml_stream.plugin.registry.node_id import node_id
+from opensearch_ml_stream.plugin.registry.node import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.settings import LiveSettings

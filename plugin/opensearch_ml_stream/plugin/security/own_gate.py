@@ -66,7 +66,7 @@ _ABSENT_USER_HASH = "scrypt$16384$8$5$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAA
 log = logging.getLogger(__name__)
 
 
-class RightLogins:
+class VerifiedLogins:
     """Remembers logins. `directory` and `key` are shared by the workers of a server; without a key nothing is."""
 
     def __init__(self, directory: Path, key: bytes | None = None) -> None:
@@ -130,7 +130,7 @@ class _Known:
     granted: tuple[Permissions, ...]
 
 
-class OwnAccounts:
+class OwnLogins:
     """Finds the caller of presented credentials."""
 
     def __init__(self, store: Store, directory: Path, now: Clock, login_key: bytes | None = None) -> None:
@@ -138,7 +138,7 @@ class OwnAccounts:
         self._store = store
         self._lockouts = Lockouts(directory)
         self._lockouts_of_unknown = Lockouts(directory, of_users=False)
-        self._logins = RightLogins(directory, login_key)
+        self._logins = VerifiedLogins(directory, login_key)
         self._now = now
         self._accounts = RefreshingCache[str, _Known | None](FRESH_SECONDS, STALE_SECONDS, _MAX_ACCOUNTS)
         self._checks: dict[bytes, asyncio.Task[None]] = {}  # of passwords, by login
@@ -263,7 +263,7 @@ class OwnGate:
     `is_closed` is whether there are, None while the store has not said so yet.
     """
 
-    def __init__(self, accounts: OwnAccounts, store: Store, *, is_closed: bool | None) -> None:
+    def __init__(self, accounts: OwnLogins, store: Store, *, is_closed: bool | None) -> None:
         self._accounts = accounts
         self._store = store
         self.is_closed = is_closed

@@ -13,7 +13,7 @@ from time import monotonic
 from opensearch_ml_stream.plugin.extension import Extension, ServerProcess, load
 from opensearch_ml_stream.plugin.installed_extensions import declared_extensions, enabled, paths_of
 from opensearch_ml_stream.plugin.logs.configuration import configure_logging
-from opensearch_ml_stream.plugin.security.start_rules import check_start
+from opensearch_ml_stream.plugin.security.start_checks import check_start
 from opensearch_ml_stream.plugin.server import file_descriptors
 from opensearch_ml_stream.plugin.server.listener import Listeners, announce, announce_grpc, reserving_grpc_port
 from opensearch_ml_stream.plugin.server.port_certificate import (

@@ -16,7 +16,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any
 
-from opensearch_ml_stream.plugin.shared.locked_file import append_zeros, lock, open_shared
+from opensearch_ml_stream.plugin.shared.worker_files import append_zeros, lock, open_shared
 
 FIRST_LEVEL = 4096  # slots
 MAX_LEVELS = 7  # half a million slots

@@ -203,7 +203,7 @@ class Store(Protocol):
         ...
 
 
-async def made_once(store: Store, index: Index, id: str, make: Callable[[], Mapping[str, Any]]) -> Document:
+async def get_or_create(store: Store, index: Index, id: str, make: Callable[[], Mapping[str, Any]]) -> Document:
     """Return the document of that id, made if there is none.
 
     One that another is just making may be taken before it can be read: it is read again then. Unavailable if that does

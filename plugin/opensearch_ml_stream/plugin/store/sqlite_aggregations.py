@@ -9,8 +9,8 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.mappings import FIELDS
-from opensearch_ml_stream.plugin.store.sqlite_body import count_of, object_of, options_of, single, unsupported
-from opensearch_ml_stream.plugin.store.sqlite_field_values import Candidate, Field, Kind, find_field
+from opensearch_ml_stream.plugin.store.sqlite_fields import Candidate, Field, Kind, find_field
+from opensearch_ml_stream.plugin.store.sqlite_search_body import count_of, object_of, options_of, single, unsupported
 from opensearch_ml_stream.plugin.store.sqlite_search_bounds import (
     MAX_AGGREGATION_DEPTH,
     MAX_TOP_HITS,

@@ -12,16 +12,8 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 from opensearch_ml_stream.plugin.store.query_string import Clause, parse_query_string
-from opensearch_ml_stream.plugin.store.sqlite_body import (
-    flag_of,
-    list_of,
-    object_of,
-    options_of,
-    single,
-    unsupported,
-)
 from opensearch_ml_stream.plugin.store.sqlite_dates import DEFAULT_FORMAT
-from opensearch_ml_stream.plugin.store.sqlite_field_values import (
+from opensearch_ml_stream.plugin.store.sqlite_fields import (
     Bounds,
     Candidate,
     Field,
@@ -35,6 +27,14 @@ from opensearch_ml_stream.plugin.store.sqlite_field_values import (
     read_limit,
     read_value,
     words,
+)
+from opensearch_ml_stream.plugin.store.sqlite_search_body import (
+    flag_of,
+    list_of,
+    object_of,
+    options_of,
+    single,
+    unsupported,
 )
 from opensearch_ml_stream.plugin.store.sqlite_search_bounds import (
     MAX_PATTERN_CHARS,

@@ -21,9 +21,9 @@ from opensearch_ml_stream.plugin.clock import Clock, now_millis
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.mappings import FIELDS
 from opensearch_ml_stream.plugin.store.sqlite_aggregations import Aggregations, check_aggregations
-from opensearch_ml_stream.plugin.store.sqlite_body import count_of, flag_of, list_of, options_of, unsupported
-from opensearch_ml_stream.plugin.store.sqlite_field_values import Candidate, Field, Kind, find_field
+from opensearch_ml_stream.plugin.store.sqlite_fields import Candidate, Field, Kind, find_field
 from opensearch_ml_stream.plugin.store.sqlite_queries import compile_query, has_score
+from opensearch_ml_stream.plugin.store.sqlite_search_body import count_of, flag_of, list_of, options_of, unsupported
 from opensearch_ml_stream.plugin.store.sqlite_search_bounds import (
     MAX_HITS,
     MAX_SORT_KEYS,

@@ -14,7 +14,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import Throttled, Unavailable
 from opensearch_ml_stream.connectors.model_options import CallLimits
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
-from opensearch_ml_stream.plugin.limits.in_flight_caps import LOOK_SECONDS, OpenStreams, StreamCounts
+from opensearch_ml_stream.plugin.limits.stream_caps import LOOK_SECONDS, OpenStreams, StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from tests.upstream.virtual_time_loop import now, pending_timers

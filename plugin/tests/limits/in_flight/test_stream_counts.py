@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
-from opensearch_ml_stream.plugin.limits.in_flight_caps import Cap, StreamCounts
+from opensearch_ml_stream.plugin.limits.stream_caps import Cap, StreamCounts
 from opensearch_ml_stream.plugin.shared.table import table_key
 
 THREE = [Cap("model_streams", table_key("m"), 3)]

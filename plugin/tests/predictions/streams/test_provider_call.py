@@ -17,10 +17,10 @@ from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRe
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.limits.budgets import Budgets
-from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams, StreamCounts
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.shared_spending import SharedSpending
 from opensearch_ml_stream.plugin.limits.spending_table import SpendingTable
+from opensearch_ml_stream.plugin.limits.stream_caps import OpenStreams, StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.provider_call import (

@@ -16,7 +16,7 @@ from opensearch_ml_stream.plugin.limits.shared_spending import (
 )
 from opensearch_ml_stream.plugin.limits.spending_table import Counter
 from opensearch_ml_stream.plugin.store import Index
-from tests.limits.budgets.servers import END, NOW, Clock, FaultyStore, server
+from tests.limits.budget_servers import END, NOW, Clock, FaultyStore, server
 
 ANN = Counter("m", "ann", 60)
 ID = document_id(ANN, END)

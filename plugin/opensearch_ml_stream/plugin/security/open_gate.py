@@ -11,8 +11,8 @@ from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.security.caller_headers import trusted_proxy
 from opensearch_ml_stream.plugin.security.cluster_gate import ClusterGate, unknown_caller
-from opensearch_ml_stream.plugin.security.own_gate import LOOK_SECONDS, OwnAccounts, OwnGate
-from opensearch_ml_stream.plugin.security.start_rules import needs_login, plugin_of
+from opensearch_ml_stream.plugin.security.own_gate import LOOK_SECONDS, OwnGate, OwnLogins
+from opensearch_ml_stream.plugin.security.start_checks import needs_login, plugin_of
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import SecurityPlugin, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller, OpenGate, PassingGate, Scope
@@ -102,7 +102,7 @@ async def open_gate(
     if settings.security == "opensearch":
         yield _users_of_cluster(settings, plugin_of(store))
         return
-    accounts = OwnAccounts(store, runtime, now, login_key)
+    accounts = OwnLogins(store, runtime, now, login_key)
     own = OwnGate(accounts, store, is_closed=True if needs_login(settings.security, settings.host) else None)
     gate: OwnGate | AutoGate = own
     if settings.security == "auto" and store.security is not None:

@@ -15,7 +15,7 @@ from opensearch_ml_stream.plugin.limits.budgets import Budgets, open_budgets
 from opensearch_ml_stream.plugin.limits.replica_leases import server_id
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.store import Document, Index
-from tests.limits.budgets.servers import END, Clock, FaultyStore, server
+from tests.limits.budget_servers import END, Clock, FaultyStore, server
 
 BODY = b"x" * 40  # 10 tokens
 PRICES = {"input": 1_000_000, "output": 2_000_000}  # 1 and 2 a token

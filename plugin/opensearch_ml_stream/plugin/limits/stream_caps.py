@@ -19,8 +19,8 @@ from opensearch_ml_stream.connectors.model_options import CallLimits
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.shared.locked_file import WorkerNumber
 from opensearch_ml_stream.plugin.shared.table import CELL, SharedTable, table_key
+from opensearch_ml_stream.plugin.shared.worker_files import WorkerNumber
 
 _FIRST_LEVEL = 512  # slots: there are seldom more users with open streams
 _MAX_LEVELS = 10  # half a million

@@ -7,7 +7,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Internal
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.store import Index, Store, made_once
+from opensearch_ml_stream.plugin.store import Index, Store, get_or_create
 
 NODE_DOCUMENT = "opensearch_ml_stream_node"
 _ID_BYTES = 16  # 22 characters, as OpenSearch's own node ids
@@ -21,7 +21,7 @@ async def node_id(store: Store, clock: Clock) -> str:
         new_id = secrets.token_urlsafe(_ID_BYTES)
         return {"config_type": NODE_DOCUMENT, "ml_configuration": {"node_id": new_id}, "create_time": clock()}
 
-    document = await made_once(store, Index.CONFIG, NODE_DOCUMENT, make)
+    document = await get_or_create(store, Index.CONFIG, NODE_DOCUMENT, make)
     stored_id = document.source.get("ml_configuration", {}).get("node_id")
     if not isinstance(stored_id, str):
         raise Internal(f"The document {NODE_DOCUMENT} in {Index.CONFIG} has no ml_configuration.node_id; delete it")
@@ -29,7 +29,7 @@ async def node_id(store: Store, clock: Clock) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweringNode:
+class ServerNode:
     """`server` names this server (`host:port`) among those that share the store and its node id."""
 
     store: Store

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, Unavailable
-from opensearch_ml_stream.plugin.store import Document, Index, Written, made_once
+from opensearch_ml_stream.plugin.store import Document, Index, Written, get_or_create
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 
 
@@ -37,18 +37,18 @@ async def store() -> AsyncIterator[LateStore]:
 
 async def test_the_first_one_counts(store: LateStore) -> None:
     made = count(1)
-    first = await made_once(store, Index.CONFIG, "x", lambda: {"number": next(made)})
-    assert first == await made_once(store, Index.CONFIG, "x", lambda: {"number": next(made)})
+    first = await get_or_create(store, Index.CONFIG, "x", lambda: {"number": next(made)})
+    assert first == await get_or_create(store, Index.CONFIG, "x", lambda: {"number": next(made)})
     assert first.source == {"number": 1}
 
 
 async def test_one_that_cannot_be_read_yet_is_waited_for(store: LateStore) -> None:
     await store.put(Index.CONFIG, "x", {"number": 7})
     store.late_reads = 3
-    assert (await made_once(store, Index.CONFIG, "x", dict[str, Any])).source == {"number": 7}
+    assert (await get_or_create(store, Index.CONFIG, "x", dict[str, Any])).source == {"number": 7}
 
 
 async def test_one_that_can_be_neither_read_nor_made_is_an_error(store: LateStore) -> None:
     store.late_reads = 1000
     with pytest.raises(Unavailable, match=r"^Document x of index \.plugins-ml-config can be neither read nor created"):
-        await made_once(store, Index.CONFIG, "x", dict[str, Any])
+        await get_or_create(store, Index.CONFIG, "x", dict[str, Any])

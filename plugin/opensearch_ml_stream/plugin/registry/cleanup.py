@@ -16,7 +16,7 @@ MAX_SETTINGS = 10_000  # looked at in one sweep, as a search returns no more
 log = logging.getLogger(__name__)
 
 
-async def sweep_orphans(store: Store) -> int:
+async def delete_orphans(store: Store) -> int:
     """Delete the states and settings whose model does not exist; return how many.
 
     They are written after their model, and read before it here: those of a new model are no orphans.
@@ -39,7 +39,7 @@ async def _delete_without_model(store: Store, index: Index, ids: list[str]) -> i
 
 
 @asynccontextmanager
-async def sweeping_orphans(
+async def deleting_orphans(
     store: Store, background: BackgroundTasks, interval: float = SWEEP_SECONDS
 ) -> AsyncIterator[None]:
     """Sweep every `interval` seconds while the block runs, in a cluster; in the embedded store nothing is left over."""
@@ -49,7 +49,7 @@ async def sweeping_orphans(
 
     async def sweep() -> float:
         try:
-            if count := await sweep_orphans(store):
+            if count := await delete_orphans(store):
                 log.info("Deleted %d deployed states and settings of models that no longer exist", count)
         except MLStreamError as error:
             log.warning("Deployed states and settings of deleted models stay for now: %s", error.reason)

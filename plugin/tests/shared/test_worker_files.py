@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.shared import locked_file
-from opensearch_ml_stream.plugin.shared.locked_file import LOCK_SECONDS, locked
+from opensearch_ml_stream.plugin.shared import worker_files
+from opensearch_ml_stream.plugin.shared.worker_files import LOCK_SECONDS, locked
 
 
 class Clock:
@@ -30,8 +30,8 @@ def test_a_file_is_made_for_its_owner_alone_and_let_go_of(tmp_path: Path) -> Non
 
 def test_a_worker_that_does_not_let_go_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(locked_file, "monotonic", lambda: clock.now)
-    monkeypatch.setattr(locked_file, "sleep", clock.sleep)
+    monkeypatch.setattr(worker_files, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(worker_files, "sleep", clock.sleep)
     path = tmp_path / "counts"
     with path.open("wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

@@ -6,7 +6,7 @@ import pytest
 
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.mappings import FIELDS
-from opensearch_ml_stream.plugin.store.sqlite_field_values import Kind, exact, find_field
+from opensearch_ml_stream.plugin.store.sqlite_fields import Kind, exact, find_field
 
 
 def values(name: str, source: dict[str, Any], index: Index = Index.MODEL) -> list[Any]:

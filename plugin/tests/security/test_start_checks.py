@@ -6,7 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.security.own_accounts import create_key
-from opensearch_ml_stream.plugin.security.start_rules import check_start, is_loopback, needs_login
+from opensearch_ml_stream.plugin.security.start_checks import check_start, is_loopback, needs_login
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.registry.registry_setup import FakeCluster
