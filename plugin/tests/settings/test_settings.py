@@ -1,5 +1,6 @@
 """Settings: where they come from, which source wins, and what is said of a wrong one."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.settings_command import markdown_table
 from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings.setting_metadata import Setting
+from opensearch_ml_stream.plugin.settings.setting_metadata import SWITCHES, Setting
 from opensearch_ml_stream.plugin.settings.sources import flatten, load_settings, read_file, unknown_variables
 from opensearch_ml_stream.plugin.settings.values import read_value
 from tests.counted_work import steps
@@ -241,6 +242,13 @@ def test_the_page_of_settings_has_every_setting_with_its_default_and_no_others()
     assert rows == markdown_table(DEFINITIONS.values()).splitlines(), (
         "`opensearch-ml-stream settings --markdown` makes this table"
     )
+
+
+def test_the_page_of_settings_says_of_each_when_to_change_it() -> None:
+    heads = [line.partition(": ")[0] for line in PAGE.read_text("utf-8").splitlines() if line.startswith("- `")]
+    named = {name for head in heads for name in re.findall(r"`([^`]+)`", head)}
+    switch = f"{SWITCHES}NAME"
+    assert named == {switch if name.startswith(SWITCHES) else name for name in DEFINITIONS}
 
 
 def test_a_variable_that_sets_nothing_is_named_with_the_one_that_was_meant() -> None:
