@@ -11,9 +11,11 @@ from integration_tests.structure.modules import PACKAGE, folder, imports, module
 from opensearch_ml_stream.plugin.extension import Extension
 from opensearch_ml_stream.plugin.installed_extensions import own_extensions
 
-# From the inside out: each imports from itself and from those before it. `runtimes` runs in interpreters that have
-# nothing else of ours.
+# From the inside out: each imports from itself and from those before it.
 ORDER = ("connectors", "rest_handlers", "client", "plugin", "extensions")
+
+# In other programs: those of users, and interpreters of models that have nothing else of ours.
+ALONE = ("client", "runtimes")
 
 # Opens one worker's sidecar with the extensions that it is given off, and prints what was loaded beyond declarations.
 _OPEN_A_SIDECAR = """
@@ -73,9 +75,10 @@ def test_nothing_of_an_extension_that_is_off_is_imported_but_its_declaration(ext
     assert [name for name in loaded if f"{name}.".startswith(own)] == []
 
 
-def test_models_processes_import_nothing_else_of_ours() -> None:
-    outside = [(name, other) for name, imported in imports().items() for other in imported if _root(name) == "runtimes"]
-    assert [pair for pair in outside if _root(pair[1]) != "runtimes"] == []
+@pytest.mark.parametrize("package", ALONE)
+def test_what_runs_in_other_programs_imports_nothing_else_of_ours(package: str) -> None:
+    imported = {other for name, others in imports().items() if _root(name) == package for other in others}
+    assert {_root(other) for other in imported} == {package}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

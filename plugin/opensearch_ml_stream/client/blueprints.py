@@ -5,18 +5,19 @@ A file holds `{"name", "description", "credential": {key: help}, "parameters": {
 is read as well.
 """
 
+import json
 import re
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
-from opensearch_ml_stream.connectors.rendering.values_to_give import is_to_be_given
-from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.client.errors import RequestRefused
 
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a string, which is kept
+_PLACEHOLDER = re.compile(r"<[^<>]*>|(?:YOUR|PLEASE|REPLACE)[ _-][A-Z0-9 _-]+")
 _PARAMETER = re.compile(r"\$\{parameters\.([A-Za-z0-9_.-]+)")
 _URL = re.compile(r"\$\{parameters\.([A-Za-z0-9_.-]+)\}([^?]*)")  # a parameter for the host, and the path behind it
 
@@ -48,20 +49,20 @@ def blueprint_folders() -> tuple[Path, ...]:
 
 
 def list_blueprints() -> list[Blueprint]:
-    """Return all shipped blueprints, sorted by name; NotFound if none are installed."""
+    """Return all shipped blueprints, sorted by name; RequestRefused if none are installed."""
     for folder in blueprint_folders():
         blueprints = [read_blueprint(file) for file in folder.glob("*.json")]
         if blueprints:
             return sorted(blueprints, key=lambda blueprint: blueprint.name)
-    raise NotFound("No blueprints are installed; give a file to --blueprint instead")
+    raise _not_found("No blueprints are installed; give a file to --blueprint instead")
 
 
 def find_blueprint(name: str) -> Blueprint:
     """Return a shipped blueprint by its name, or any by its path (with a `/` or `.json`).
 
     Raises:
-        NotFound: If no shipped blueprint has that name; names the ones most like it.
-        InvalidRequest: If the file cannot be read or is not a blueprint.
+        RequestRefused: If no shipped blueprint has that name, with those most like it; or if the file cannot be read
+            or is not a blueprint.
     """
     if name.endswith(".json") or "/" in name:
         return read_blueprint(Path(name))
@@ -69,23 +70,23 @@ def find_blueprint(name: str) -> Blueprint:
     if name not in shipped:
         near = get_close_matches(name, shipped, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "`opensearch-ml-stream blueprints list` shows all"
-        raise NotFound(f"No blueprint is named {name}; {hint}")
+        raise _not_found(f"No blueprint is named {name}; {hint}")
     return shipped[name]
 
 
 def read_blueprint(path: Path) -> Blueprint:
-    """Read a blueprint file; InvalidRequest names the file and what is wrong with it."""
+    """Read a blueprint file; RequestRefused names the file and what is wrong with it."""
     try:
-        document = jsontext.load_object(path.read_bytes())
+        document = _parse(path.read_text("utf-8-sig"))
     except OSError as error:
-        raise InvalidRequest(f"Cannot read the blueprint {path}: {error.strerror}") from None
-    except InvalidRequest as error:
-        raise InvalidRequest(f"The blueprint {path} is not JSON: {error.reason}") from None
+        raise _invalid(f"Cannot read the blueprint {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise _invalid(f"The blueprint {path} is not JSON: {error}") from None
     if "actions" in document:
         document = {"connector": document}
     connector = document.get("connector")
     if not isinstance(connector, Mapping):
-        raise InvalidRequest(f"The blueprint {path} has no [connector] object")
+        raise _invalid(f"The blueprint {path} has no [connector] object")
     return Blueprint(
         name=str(document.get("name", path.stem)),
         description=str(document.get("description", connector.get("description", ""))),
@@ -106,22 +107,22 @@ def connector_body(
     """Return the body for `connectors/_create`: the blueprint's connector with the given values filled in.
 
     Raises:
-        InvalidRequest: Names a credential or a parameter that the blueprint does not have, a value that is still
+        RequestRefused: Names a credential or a parameter that the blueprint does not have, a value that is still
             missing, or an endpoint that holds the path which the blueprint adds.
     """
     for key in credential:
         if key not in blueprint.credential:
             keys = ", ".join(blueprint.credential) or "none"
-            raise InvalidRequest(f"{blueprint.name} has no credential [{key}]; it takes {keys}")
+            raise _invalid(f"{blueprint.name} has no credential [{key}]; it takes {keys}")
     known = _known_parameters(blueprint)
     for key in parameters:
         if key not in known and not key.startswith("_"):  # those are for the sidecar, whatever the template holds
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean [{near[0]}]?" if near else f"it takes {', '.join(sorted(known)) or 'none'}"
-            raise InvalidRequest(f"{blueprint.name} has no parameter [{key}]; {hint}")
+            raise _invalid(f"{blueprint.name} has no parameter [{key}]; {hint}")
     for key in blueprint.required:
         if key not in parameters:
-            raise InvalidRequest(_missing_value(blueprint, "parameters", key, blueprint.parameters.get(key, "")))
+            raise _invalid(_missing_value(blueprint, "parameters", key, blueprint.parameters.get(key, "")))
     _check_base_urls(blueprint, parameters)
     filled = {
         **blueprint.connector,
@@ -131,7 +132,7 @@ def connector_body(
     for part, help_texts in (("credential", blueprint.credential), ("parameters", blueprint.parameters)):
         for key, value in filled[part].items():
             if is_to_be_given(value):
-                raise InvalidRequest(_missing_value(blueprint, part, key, help_texts.get(key, "")))
+                raise _invalid(_missing_value(blueprint, part, key, help_texts.get(key, "")))
     return filled if name is None else {**filled, "name": name}
 
 
@@ -141,6 +142,11 @@ def model_body(blueprint: Blueprint, connector_id: str, name: str | None = None)
     if name is not None:
         model["name"] = name
     return {**model, "function_name": "remote", "connector_id": connector_id}
+
+
+def is_to_be_given(value: object) -> bool:
+    """Whether a value only stands for the one that a user has to give: `<region>`, `YOUR API KEY`."""
+    return isinstance(value, str) and _PLACEHOLDER.fullmatch(value.strip()) is not None
 
 
 def _check_base_urls(blueprint: Blueprint, parameters: Mapping[str, Any]) -> None:
@@ -153,7 +159,7 @@ def _check_base_urls(blueprint: Blueprint, parameters: Mapping[str, Any]) -> Non
         given = str(parameters.get(name, ""))
         doubled = next((part for part in _beginnings(path) if given.endswith(part)), None)
         if doubled is not None:
-            raise InvalidRequest(
+            raise _invalid(
                 f"The parameter [{name}] ends with {doubled}, and {blueprint.name} adds {path} to it: "
                 f"leave {doubled} out"
             )
@@ -169,7 +175,7 @@ def _beginnings(path: str) -> Iterator[str]:
 
 def _known_parameters(blueprint: Blueprint) -> set[str]:
     """Return the parameters that the blueprint explains, sets, or has a placeholder for."""
-    placeholders = _PARAMETER.findall(jsontext.dumps(blueprint.connector))
+    placeholders = _PARAMETER.findall(json.dumps(blueprint.connector))
     return {*blueprint.parameters, *(blueprint.connector.get("parameters") or {}), *placeholders}
 
 
@@ -177,3 +183,36 @@ def _missing_value(blueprint: Blueprint, part: str, key: str, help_text: str) ->
     kind = "credential" if part == "credential" else "parameter"
     explanation = f" ({help_text})" if help_text else ""
     return f"{blueprint.name} needs the {kind} [{key}]{explanation}"
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Return the JSON object that a text begins with, comments left out; ValueError if it begins with none.
+
+    What follows the object is ignored: some public blueprints have one brace too many.
+    """
+    value, _ = _DECODER.raw_decode(_COMMENT.sub(lambda found: found[1] or " ", text).lstrip())
+    if not isinstance(value, dict):
+        raise ValueError("it is not an object")
+    return value
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("an object has two members of one name")
+    return members
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_constant=_refuse_constant)
+
+
+def _invalid(reason: str) -> RequestRefused:
+    return RequestRefused(reason, status=400, type="illegal_argument_exception")
+
+
+def _not_found(reason: str) -> RequestRefused:
+    return RequestRefused(reason, status=404, type="status_exception")

@@ -9,11 +9,10 @@ SidecarError
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import orjson
-
-from opensearch_ml_stream.connectors.retry_after import retry_after_seconds
 
 _MAX_TEXT = 200  # characters of an error response that is not JSON, such as a page of a proxy
 
@@ -96,7 +95,7 @@ def error_response(status: int, body: bytes, retry_after: str | None) -> Sidecar
     if not (isinstance(parsed, dict) and "error" in parsed):
         text = body.decode("utf-8", "replace").strip()[:_MAX_TEXT]
         parsed = {"error": text or "The server gives no reason"}
-    return server_error(parsed, status, retry_after_seconds(retry_after, datetime.now(UTC)))
+    return server_error(parsed, status, _seconds(retry_after))
 
 
 def server_error(body: Mapping[str, Any], status: int, retry_after: float | None = None) -> SidecarError:
@@ -122,3 +121,16 @@ def server_error(body: Mapping[str, Any], status: int, retry_after: float | None
     )
     failed.provider_code = members.get("provider_code")
     return failed
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Return the seconds that the header `Retry-After` asks to wait, None without one that can be read."""
+    text = (retry_after or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+        now = datetime.now(UTC)
+        return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - now).total_seconds())
+    except (ValueError, OverflowError, IndexError, TypeError):  # what email.utils raises for what is no date
+        return None

@@ -1,7 +1,6 @@
 """Requests to the sidecar and what their responses hold, without I/O; and how the sidecar is called."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -11,10 +10,9 @@ from opensearchpy.exceptions import ImproperlyConfigured
 
 from opensearch_ml_stream.client.authorization import bearer
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
-from opensearch_ml_stream.client.errors import RequestRefused, SidecarError, not_the_sidecar
-from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.client.errors import SidecarError, not_the_sidecar
 
+BASE_PATH = "/_plugins/_ml"
 IDLE_SECONDS = 60.0
 """The longest silence of the server by default. The sidecar sends a heartbeat each 15 s."""
 
@@ -116,8 +114,7 @@ def connector_creation(
     blueprint: str, parameters: Mapping[str, Any], credential: Mapping[str, str], name: str | None
 ) -> Operation:
     """Return the request for a connector from a blueprint; RequestRefused if that does not fit."""
-    with _refusing():
-        body = connector_body(find_blueprint(blueprint), parameters, credential, name)
+    body = connector_body(find_blueprint(blueprint), parameters, credential, name)
     return Operation("POST", "/connectors/_create", body)
 
 
@@ -128,18 +125,7 @@ def connector_deletion(connector_id: str) -> Operation:
 
 def model_registration(blueprint: str, connector_id: str, name: str | None) -> Operation:
     """Return the request for a model over a connector that was made from a blueprint."""
-    with _refusing():
-        body = model_body(find_blueprint(blueprint), connector_id, name)
-    return Operation("POST", "/models/_register", body)
-
-
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """Turn the error of a blueprint that cannot be used into one of the client's."""
-    try:
-        yield
-    except MLStreamError as error:
-        raise RequestRefused(error.reason, status=error.status, type=error.type) from error
+    return Operation("POST", "/models/_register", model_body(find_blueprint(blueprint), connector_id, name))
 
 
 def json_object(content: bytes) -> dict[str, Any]:

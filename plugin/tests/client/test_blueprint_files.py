@@ -15,7 +15,8 @@ from opensearch_ml_stream.client.blueprints import (
     list_blueprints,
     model_body,
 )
-from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
+from opensearch_ml_stream.client.errors import RequestRefused
+from opensearch_ml_stream.connectors.rendering import values_to_give
 
 CONNECTOR = {"name": "c", "parameters": {"model": "<model>", "t": 1}, "credential": {"key": "<key>"}, "actions": [{}]}
 DOCUMENT = {
@@ -42,7 +43,7 @@ def test_the_shipped_blueprints_are_found_by_name() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_names_most_like_it() -> None:
-    with pytest.raises(NotFound, match=r"No blueprint is named openai-caht; did you mean openai-chat"):
+    with pytest.raises(RequestRefused, match=r"No blueprint is named openai-caht; did you mean openai-chat"):
         find_blueprint("openai-caht")
 
 
@@ -80,7 +81,7 @@ def test_given_values_fill_the_connector(tmp_path: Path) -> None:
 def test_a_missing_or_unknown_value_is_named(
     tmp_path: Path, parameters: dict[str, str], credential: dict[str, str], words: str
 ) -> None:
-    with pytest.raises(InvalidRequest, match=words):
+    with pytest.raises(RequestRefused, match=words):
         connector_body(find_blueprint(write(tmp_path, DOCUMENT)), parameters, credential)
 
 
@@ -93,8 +94,10 @@ def test_a_missing_or_unknown_value_is_named(
     ],
 )
 def test_an_endpoint_with_the_path_that_the_blueprint_adds_is_refused(endpoint: str, doubled: str) -> None:
-    words = rf"\[endpoint\] ends with {doubled}, and openai-chat adds /v1/chat/completions to it: leave {doubled} out$"
-    with pytest.raises(InvalidRequest, match=words):
+    words = (
+        rf"\[endpoint\] ends with {doubled}, and openai-chat adds /v1/chat/completions to it: leave {doubled} out \("
+    )
+    with pytest.raises(RequestRefused, match=words):
         connector_body(find_blueprint("openai-chat"), {"endpoint": endpoint}, {"openAI_key": "k"})
 
 
@@ -113,34 +116,45 @@ def test_no_shipped_blueprint_sends_a_key_to_a_host_or_account_that_only_shows_w
     credential = dict.fromkeys(blueprint.credential, "k")
     for key in shown:
         others = dict.fromkeys(shown - {key}, "x")
-        with pytest.raises(InvalidRequest, match=rf"needs the parameter \[{key}\]"):
+        with pytest.raises(RequestRefused, match=rf"needs the parameter \[{key}\]"):
             connector_body(blueprint, others, credential)
     assert connector_body(blueprint, dict.fromkeys(shown, "x"), credential)
 
 
+@pytest.mark.parametrize("value", ["<region>", " <YOUR NAME> ", "YOUR API KEY", "REPLACE_IT", "", "<s>[INST] x", 7])
+def test_a_value_that_is_to_be_given_is_the_same_for_this_client_and_the_server(value: object) -> None:
+    assert blueprints.is_to_be_given(value) == values_to_give.is_to_be_given(value)
+
+
 def test_a_connector_body_alone_is_a_blueprint_with_comments_and_all(tmp_path: Path) -> None:
-    text = "// from the documentation\n" + json.dumps(CONNECTOR)
+    text = '/* from the documentation */ {"description": "see http://h", // here\n' + json.dumps(CONNECTOR)[1:] + "}"
     blueprint = find_blueprint(write(tmp_path, text))
-    assert blueprint.name == "file"
+    assert (blueprint.name, blueprint.description) == ("file", "see http://h")
     assert connector_body(blueprint, {"model": "x"}, {"key": "k"})["credential"] == {"key": "k"}
 
 
 @pytest.mark.parametrize(
     ("document", "words"),
-    [("{", "is not JSON"), ("[]", "is not JSON"), ({"name": "x"}, r"has no \[connector\] object")],
+    [
+        ("{", "is not JSON: Expecting"),
+        ("[]", "is not JSON: it is not an object"),
+        ('{"a": NaN}', "is not JSON: NaN"),
+        ('{"a": 1, "a": 2}', "is not JSON: an object has two members of one name"),
+        ({"name": "x"}, r"has no \[connector\] object"),
+    ],
 )
 def test_a_file_that_is_no_blueprint_is_named_with_the_reason(tmp_path: Path, document: Any, words: str) -> None:
-    with pytest.raises(InvalidRequest, match=rf"The blueprint .*file\.json {words}"):
+    with pytest.raises(RequestRefused, match=rf"The blueprint .*file\.json {words}"):
         find_blueprint(write(tmp_path, document))
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(InvalidRequest, match=r"Cannot read the blueprint nope\.json: No such file"):
+    with pytest.raises(RequestRefused, match=r"Cannot read the blueprint nope\.json: No such file"):
         find_blueprint("nope.json")
 
 
 def test_an_installation_without_blueprints_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blueprints, "__file__", str(tmp_path / "a/b/c/d/blueprints.py"))
     monkeypatch.setattr("sysconfig.get_path", lambda name, scheme: str(tmp_path))
-    with pytest.raises(NotFound, match="No blueprints are installed; give a file to --blueprint instead"):
+    with pytest.raises(RequestRefused, match="No blueprints are installed; give a file to --blueprint instead"):
         list_blueprints()

@@ -1,11 +1,15 @@
 """The commands `blueprints list` and `blueprints show`."""
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from opensearch_ml_stream.client.blueprints import Blueprint, find_blueprint, list_blueprints
+from opensearch_ml_stream.client.errors import RequestRefused
+from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.options import Json, program
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_table, print_text
 
@@ -21,7 +25,8 @@ blueprints_app = typer.Typer(no_args_is_help=True, help="The connector documents
 @blueprints_app.command("list")
 def list_all(json: Json = False) -> None:
     """List all blueprints by name."""
-    rows = [(blueprint.name, blueprint.description) for blueprint in list_blueprints()]
+    with blueprint_errors():
+        rows = [(blueprint.name, blueprint.description) for blueprint in list_blueprints()]
     print_table(("Name", "Description"), rows, json=json)
 
 
@@ -31,7 +36,8 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Only the connector's body, as _create takes it.")] = False,
 ) -> None:
     """Show what a blueprint holds, what it needs, and the command that makes a model of it."""
-    blueprint = find_blueprint(name)
+    with blueprint_errors():
+        blueprint = find_blueprint(name)
     if json:
         print_json(blueprint.connector)
         return
@@ -45,6 +51,15 @@ def show(
         print_text(f"  --set {key}=...  {help_text}{default}")
     print_text(f"\n{_create_command(blueprint)}\n")
     print_json(blueprint.connector)
+
+
+@contextmanager
+def blueprint_errors(advice: str = "") -> Iterator[None]:
+    """Raise WrongUsage, with the advice, for a blueprint that there is not, or that does not take what it is given."""
+    try:
+        yield
+    except RequestRefused as error:
+        raise WrongUsage(error.reason + advice) from error
 
 
 def _create_command(blueprint: Blueprint) -> str:

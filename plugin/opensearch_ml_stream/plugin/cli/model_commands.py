@@ -14,8 +14,8 @@ from opensearch_ml_stream.client.blueprints import (
     list_blueprints,
     model_body,
 )
-from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, WrongUsage
+from opensearch_ml_stream.plugin.cli.blueprint_commands import blueprint_errors
+from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed
 from opensearch_ml_stream.plugin.cli.model_templates import init
 from opensearch_ml_stream.plugin.cli.options import (
     Json,
@@ -34,7 +34,8 @@ models_app.command()(init)
 
 
 def _complete_blueprint(incomplete: str) -> list[tuple[str, str]]:
-    return [(one.name, one.description) for one in list_blueprints() if one.name.startswith(incomplete)]
+    with blueprint_errors():
+        return [(one.name, one.description) for one in list_blueprints() if one.name.startswith(incomplete)]
 
 
 @models_app.command()
@@ -63,12 +64,11 @@ def create(
     name: Annotated[str | None, typer.Option("--name", help="Name of the model and its connector.")] = None,
 ) -> None:
     """Make a connector and a model from a blueprint; prints the model's id."""
-    source = find_blueprint(blueprint)
+    with blueprint_errors():
+        source = find_blueprint(blueprint)
     secrets = {key: read_secret(key, value) for key, value in read_pairs("--credential", credential).items()}
-    try:
+    with blueprint_errors(f"; see `opensearch-ml-stream blueprints show {blueprint}`"):
         body = connector_body(source, read_pairs("--set", set_), secrets, name)
-    except InvalidRequest as error:
-        raise WrongUsage(f"{error.reason}; see `opensearch-ml-stream blueprints show {blueprint}`") from error
     with open_api(sidecar) as api:
         connector = api.call("POST", "/connectors/_create", body)
         connector_id = connector["connector_id"]

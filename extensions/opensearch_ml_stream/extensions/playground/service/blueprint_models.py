@@ -8,11 +8,12 @@ from typing import Any
 from opensearch_ml_stream.client.blueprints import (
     Blueprint,
     connector_body,
+    is_to_be_given,
     list_blueprints,
     model_body,
 )
-from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
-from opensearch_ml_stream.connectors.rendering.values_to_give import is_to_be_given
+from opensearch_ml_stream.client.errors import RequestRefused
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, find
@@ -26,7 +27,7 @@ PLAYGROUND = "playground"
 
 def installed_blueprints() -> Mapping[str, Blueprint]:
     """Return the blueprints of this installation by name, in the order of their names; none if it has none."""
-    with suppress(NotFound):
+    with suppress(RequestRefused):
         return {blueprint.name: blueprint for blueprint in list_blueprints()}
     return {}
 
@@ -49,7 +50,10 @@ class BlueprintModels:
         if blueprint is None:
             raise NotFound(f"No blueprint is named [{name}]")
         parameters = {**new.parameters, MADE_BY: PLAYGROUND}
-        body = connector_body(blueprint, parameters, new.credential, new.name)
+        try:
+            body = connector_body(blueprint, parameters, new.credential, new.name)
+        except RequestRefused as error:
+            raise InvalidRequest(error.reason) from error
         models, connectors = self.registry.models, self.registry.connectors
         async with AsyncExitStack() as undo:
             connector_id = (await connectors.create(caller, body))["connector_id"]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
+from opensearch_ml_stream.plugin.cli.blueprint_commands import blueprint_errors
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
 
 BLUEPRINTS = ("openai-chat", "anthropic-messages")
@@ -45,7 +46,8 @@ def set_up_models(api: SidecarAPI, existing: dict[str, DemoModel], provider_url:
 
 
 def _create(api: SidecarAPI, name: str, provider_url: str) -> str:
-    blueprint = find_blueprint(name)
+    with blueprint_errors():
+        blueprint = find_blueprint(name)
     credential = dict.fromkeys(blueprint.credential, "demo")
     body = connector_body(blueprint, {"endpoint": provider_url}, credential, _model_name(name))
     connector_id = api.call("POST", "/connectors/_create", body)["connector_id"]
