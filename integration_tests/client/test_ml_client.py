@@ -28,10 +28,8 @@ from opensearchpy import AsyncOpenSearch, OpenSearch
 from opensearch_ml_stream.client import (
     AsyncStreamingMLClient,
     Chunk,
-    ConnectionFailed,
     ProviderFailed,
     RequestRefused,
-    SidecarError,
     StreamingMLClient,
     StreamTruncated,
 )
@@ -89,23 +87,6 @@ async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Connect]:
 @pytest.fixture
 def client(connect: Connect, shared_sidecar: Sidecar) -> Either:
     return connect(shared_sidecar.url)
-
-
-async def test_a_model_is_made_from_a_blueprint_file(connect: Connect, tmp_path: Path) -> None:
-    blueprint = tmp_path / "b.json"
-    blueprint.write_text(BLUEPRINT)
-
-    def register(request: Request) -> Script:
-        is_connector = request.path.endswith("/connectors/_create")
-        return json_response({"connector_id": "c/1"} if is_connector else {"model_id": "m1"})
-
-    with background_provider(register) as provider:
-        given = {"parameters": {"model": "x"}, "credential": {"key": "k"}, "name": "mine"}
-        assert await connect(provider.url).call("create_model", blueprint, **given) == "m1"
-    connector, model = (request.json() for request in provider.requests)
-    assert connector["parameters"] == {"model": "x", "t": 1}
-    assert (connector["credential"], connector["name"]) == ({"key": "k"}, "mine")
-    assert model == {"name": "mine", "function_name": "remote", "connector_id": "c/1"}
 
 
 async def test_a_connector_that_no_model_can_have_is_deleted(
@@ -172,14 +153,6 @@ async def test_what_the_sidecar_refuses_is_refused_in_its_words(client: Either) 
         await client.call("predict", "nowhere", QUESTION)
 
 
-async def test_a_sidecar_that_is_not_there_is_a_failed_connection(connect: Connect) -> None:
-    nobody = connect("http://127.0.0.1:1")
-    with pytest.raises(ConnectionFailed, match=r"No response from http://127\.0\.0\.1:1: "):
-        assert [one async for one in nobody.stream("m", QUESTION)] == []
-    with pytest.raises(ConnectionFailed):
-        await nobody.call("embed", "m", ["a"])
-
-
 async def test_leaving_a_stream_early_ends_the_providers(client: Either) -> None:
     with background_provider([STREAM_HEAD, chunk(openai_delta("a")), Act.WAIT]) as provider:
         model_id = await client.model_at("openai-chat", provider.url)
@@ -200,11 +173,3 @@ async def test_several_texts_are_embedded_by_one_request_to_the_provider(client:
         model_id = await client.model_at("openai-embedding", provider.url)
         assert await client.call("embed", model_id, ["a", "bbb", "cc"]) == [[1.0], [3.0], [2.0]]
     assert len(provider.requests) == 1
-
-
-async def test_a_model_that_gives_no_embeddings_is_named_as_such(client: Either) -> None:
-    response = {"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}
-    with background_provider(json_response(response)) as provider:
-        model_id = await client.model_at("openai-chat", provider.url)
-        with pytest.raises(SidecarError):
-            await client.call("embed", model_id, ["a"])

@@ -12,8 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from opensearch_ml_stream.client.async_ml_client import AsyncStreamingMLClient
-    from opensearch_ml_stream.client.async_stream import async_predict_stream
+    from opensearch_ml_stream.client.async_client import AsyncStreamingMLClient, async_predict_stream
     from opensearch_ml_stream.client.errors import (
         ConnectionFailed,
         ProviderFailed,
@@ -21,9 +20,8 @@ if TYPE_CHECKING:
         SidecarError,
         StreamTruncated,
     )
-    from opensearch_ml_stream.client.ml_client import StreamingMLClient
     from opensearch_ml_stream.client.response_chunks import Chunk
-    from opensearch_ml_stream.client.sync_stream import predict_stream
+    from opensearch_ml_stream.client.sync_client import StreamingMLClient, predict_stream
 
 __all__ = [
     "AsyncStreamingMLClient",
@@ -39,16 +37,16 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AsyncStreamingMLClient": "async_ml_client",
+    "AsyncStreamingMLClient": "async_client",
     "Chunk": "response_chunks",
     "ConnectionFailed": "errors",
     "ProviderFailed": "errors",
     "RequestRefused": "errors",
     "SidecarError": "errors",
     "StreamTruncated": "errors",
-    "StreamingMLClient": "ml_client",
-    "async_predict_stream": "async_stream",
-    "predict_stream": "sync_stream",
+    "StreamingMLClient": "sync_client",
+    "async_predict_stream": "async_client",
+    "predict_stream": "sync_client",
 }
 
 

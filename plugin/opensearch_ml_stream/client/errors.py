@@ -75,6 +75,16 @@ def truncated(why: str) -> StreamTruncated:
     return StreamTruncated(reason, status=424, type="stream_truncated_exception")
 
 
+def silent() -> StreamTruncated:
+    """Return the error for a response of which nothing came for too long."""
+    return truncated("nothing came for too long, not even a heartbeat")
+
+
+def broken(cause: Exception) -> StreamTruncated:
+    """Return the error for a response whose connection broke."""
+    return truncated(f"the connection broke ({type(cause).__name__})")
+
+
 def connection_failed(address: str, cause: Exception) -> ConnectionFailed:
     """Return the error for a request that got no response."""
     return ConnectionFailed(f"No response from {address}: {str(cause) or type(cause).__name__}")

@@ -6,16 +6,23 @@ responses of the first two are real urllib3 responses over http.client, parsed f
 
 import http.client
 import io
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, closing
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import aiohttp
 import requests
 import urllib3
-from opensearchpy import AIOHttpConnection, AsyncHttpConnection
+from opensearchpy import AIOHttpConnection, AsyncHttpConnection, AsyncOpenSearch, OpenSearch
 from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
 from requests.adapters import BaseAdapter
+
+from opensearch_ml_stream.client import Chunk, async_predict_stream, predict_stream
+
+BLOCKING = (Urllib3HttpConnection, RequestsHttpConnection)
+ASYNC = (AIOHttpConnection, AsyncHttpConnection)
+PARAMETERS = {"inputs": "hi"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,29 @@ class InMemoryServer:
             raise self.reply
         self.open_responses += 1
         return self.reply
+
+
+async def stream(
+    server: InMemoryServer,
+    kind: type,
+    host: str = "http://sidecar:9510",
+    call: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> AsyncGenerator[Chunk]:
+    """Stream one prediction over a client with these options, by the blocking or the async function."""
+    over = server.connection_class(kind)
+    if kind in BLOCKING:
+        client = OpenSearch(host, connection_class=over, **options)
+        with closing(predict_stream(client, "m1", PARAMETERS, **call or {})) as blocking:
+            for chunk in blocking:
+                yield chunk
+    else:
+        async with (
+            AsyncOpenSearch(host, connection_class=over, **options) as running,
+            aclosing(async_predict_stream(running, "m1", PARAMETERS, **call or {})) as chunks,
+        ):
+            async for chunk in chunks:
+                yield chunk
 
 
 def _urllib3_connection(server: InMemoryServer) -> type:

@@ -4,38 +4,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opensearchpy import AIOHttpConnection, AsyncHttpConnection, AsyncOpenSearch, OpenSearch
+from opensearchpy import AsyncHttpConnection, OpenSearch
 from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
 from opensearchpy.exceptions import ImproperlyConfigured
 
-from opensearch_ml_stream.client import RequestRefused, StreamingMLClient, async_predict_stream, predict_stream
+from opensearch_ml_stream.client import RequestRefused, StreamingMLClient, predict_stream
 from opensearch_ml_stream.client.authorization import basic
-from opensearch_ml_stream.client.operations import Access
+from opensearch_ml_stream.client.core import Access
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.wire_format import NDJSON
-from tests.client.in_memory_connections import InMemoryServer, Reply, Sent
+from tests.client.in_memory_connections import ASYNC, BLOCKING, PARAMETERS, InMemoryServer, Reply, Sent, stream
 
 # opensearch-py's AsyncHttpConnection still uses it.
 pytestmark = pytest.mark.filterwarnings("ignore:BasicAuth is deprecated:DeprecationWarning")
 
 KEY = "mls_1_hunter2"
 END = NDJSON.ending(Ending("stop", "stop"), {})
-PARAMETERS = {"inputs": "hi"}
-BLOCKING = (Urllib3HttpConnection, RequestsHttpConnection)
-KINDS = pytest.mark.parametrize(
-    "kind", [*BLOCKING, AIOHttpConnection, AsyncHttpConnection], ids=lambda kind: kind.__name__
-)
+KINDS = pytest.mark.parametrize("kind", [*BLOCKING, *ASYNC], ids=lambda kind: kind.__name__)
 
 
 async def ask(server: InMemoryServer, kind: type, options: dict[str, Any], **call: Any) -> Sent:
     """The request of one streamed prediction over a client with these options."""
-    connection_class = server.connection_class(kind)
-    if kind in BLOCKING:
-        client = OpenSearch("http://cluster:9200", connection_class=connection_class, **options)
-        assert list(predict_stream(client, "m1", PARAMETERS, **call))
-    else:
-        async with AsyncOpenSearch("http://cluster:9200", connection_class=connection_class, **options) as running:
-            assert [chunk async for chunk in async_predict_stream(running, "m1", PARAMETERS, **call)]
+    assert [chunk async for chunk in stream(server, kind, "http://cluster:9200", call, **options)]
     return server.sent[-1]
 
 

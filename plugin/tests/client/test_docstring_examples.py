@@ -33,7 +33,7 @@ class Sidecar(InMemoryServer):
 
 
 def example_of(name: str) -> str:
-    match = re.search(r"^Example:\n((?: {4}.*\n)+)", inspect.getdoc(getattr(public, name)) or "", re.MULTILINE)
+    match = re.search(r"^Example:\n((?: {4}.*(?:\n|\Z))+)", inspect.getdoc(getattr(public, name)) or "", re.MULTILINE)
     assert match is not None, f"{name} has no example"
     return textwrap.dedent(match[1])
 

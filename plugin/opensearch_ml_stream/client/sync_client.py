@@ -1,7 +1,8 @@
-"""Streaming through a blocking client: `opensearchpy.OpenSearch` over urllib3 or requests."""
+"""The client over a blocking opensearch-py client: `opensearchpy.OpenSearch` over urllib3 or requests."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import requests
@@ -10,15 +11,9 @@ from opensearchpy import OpenSearch
 from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
 from opensearchpy.exceptions import ImproperlyConfigured
 
-from opensearch_ml_stream.client.errors import SidecarError, connection_failed, error_response, truncated
-from opensearch_ml_stream.client.operations import (
-    AUTHORIZATION,
-    IDLE_SECONDS,
-    Access,
-    Operation,
-    connection_options,
-    streamed_prediction,
-)
+from opensearch_ml_stream.client import core
+from opensearch_ml_stream.client.core import AUTHORIZATION, IDLE_SECONDS, Access, Operation, T, UseCase
+from opensearch_ml_stream.client.errors import SidecarError, broken, connection_failed, error_response, silent
 from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader
 
 _READ_BYTES = 64 * 1024
@@ -58,13 +53,117 @@ def predict_stream(
         SidecarError: RequestRefused, ProviderFailed or ConnectionFailed before the first chunk; after it
             ProviderFailed, or StreamTruncated if the stream ends before its last chunk.
     """
-    return stream_chunks(client, streamed_prediction(model_id, parameters), Access(url, api_key, idle_timeout))
+    return _stream(client, core.streamed_prediction(model_id, parameters), Access(url, api_key, idle_timeout))
 
 
-def stream_chunks(client: OpenSearch, operation: Operation, access: Access) -> Generator[Chunk]:
+class StreamingMLClient:
+    """Client of the sidecar over a blocking opensearch-py client: makes connectors and models, and asks them.
+
+    No request is ever sent twice. What fails raises a SidecarError, which holds the server's reason and status.
+
+    Example:
+        ml = StreamingMLClient(OpenSearch("http://127.0.0.1:9510"))
+        model_id = ml.create_model("openai-chat", credential={"openAI_key": "sk-..."})
+        print("".join(chunk.text for chunk in ml.predict_stream(model_id, {"inputs": "Why is the sky blue?"})))
+
+    Args:
+        client: An opensearch-py client over Urllib3HttpConnection or RequestsHttpConnection.
+        url: The sidecar's, if the client does not point at it: `http(s)://[user:password@]host[:port][/prefix]`.
+        api_key: A key of the sidecar, which is sent in place of the client's login.
+        idle_timeout: Seconds without any byte, heartbeats included, after which a response is given up.
+    """
+
+    def __init__(
+        self,
+        client: OpenSearch,
+        *,
+        url: str | None = None,
+        api_key: str | None = None,
+        idle_timeout: float = IDLE_SECONDS,
+    ) -> None:
+        self._client = client
+        self._access = Access(url, api_key, idle_timeout)
+
+    def create_connector(
+        self,
+        blueprint_file: str | Path,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        credential: Mapping[str, str] | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Create a connector from a blueprint.
+
+        Args:
+            blueprint_file: The path of a blueprint file (with a `/` or `.json`), or the name of a shipped blueprint.
+            parameters: Values for the connector's parameters, beside or instead of the blueprint's own.
+            credential: Values for the credential, by the blueprint's keys.
+            name: The connector's name, if not the blueprint's.
+
+        Returns:
+            The connector's id.
+
+        Raises:
+            RequestRefused: If there is no such blueprint, a value that it needs is missing, or the sidecar refuses it.
+            SidecarError: If the request fails otherwise.
+        """
+        return self._run(core.create_connector(blueprint_file, parameters, credential, name))
+
+    def create_model(
+        self,
+        blueprint_file: str | Path,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        credential: Mapping[str, str] | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Create a model with a connector of its own, which is deleted again if the model cannot be registered.
+
+        Args and errors are those of `create_connector`; `name` is also the model's.
+
+        Returns:
+            The model's id.
+        """
+        return self._run(core.create_model(blueprint_file, parameters, credential, name))
+
+    def predict(self, model_id: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the whole response at once: `{"inference_results": [...]}`."""
+        return self._run(core.predict(model_id, parameters))
+
+    def predict_stream(self, model_id: str, parameters: Mapping[str, Any]) -> Generator[Chunk]:
+        """Stream a model's response; as `opensearch_ml_stream.client.predict_stream`, with this client's options."""
+        return _stream(self._client, core.streamed_prediction(model_id, parameters), self._access)
+
+    def embed(
+        self, model_id: str, texts: Sequence[str], parameters: Mapping[str, Any] | None = None
+    ) -> list[list[float]]:
+        """Return an embedding for each text, in the order of the texts; all are sent in one request."""
+        return self._run(core.embed(model_id, texts, parameters))
+
+    def _run(self, use_case: UseCase[T]) -> T:
+        """Send the requests of a use case one after the other, and return its result."""
+        try:
+            operation = next(use_case)
+            while True:
+                try:
+                    response = self._send(operation)
+                except SidecarError as error:
+                    operation = use_case.throw(error)
+                else:
+                    operation = use_case.send(response)
+        except StopIteration as ended:
+            result: T = ended.value
+            return result
+
+    def _send(self, operation: Operation) -> dict[str, Any]:
+        with _open_response(self._client, operation, self._access) as pieces:
+            return core.json_object(b"".join(pieces))
+
+
+def _stream(client: OpenSearch, operation: Operation, access: Access) -> Generator[Chunk]:
     """Send the request and yield the chunks of its response as they arrive."""
     reader = ChunkReader()
-    with open_response(client, operation, access) as pieces:
+    with _open_response(client, operation, access) as pieces:
         try:
             for data in pieces:
                 yield from reader.feed(data)
@@ -75,12 +174,12 @@ def stream_chunks(client: OpenSearch, operation: Operation, access: Access) -> G
 
 
 @contextmanager
-def open_response(client: OpenSearch, operation: Operation, access: Access) -> Iterator[Iterator[bytes]]:
+def _open_response(client: OpenSearch, operation: Operation, access: Access) -> Iterator[Iterator[bytes]]:
     """Send the request and lend an iterator over its response's body, piece by piece as they arrive.
 
     Raises SidecarError if there is no response or its status is not 2xx.
     """
-    with _connection_to(client, access.url) as connection:
+    with _connection_to(client, access) as connection:
         response = _send(connection, operation, access)
         try:
             if response.status >= 300:
@@ -93,13 +192,13 @@ def open_response(client: OpenSearch, operation: Operation, access: Access) -> I
 
 
 @contextmanager
-def _connection_to(client: OpenSearch, url: str | None) -> Iterator[Any]:
-    """Lend the client's own connection, or one of the same kind to `url` that is closed at the end."""
+def _connection_to(client: OpenSearch, access: Access) -> Iterator[Any]:
+    """Lend the client's own connection, or one of the same kind to the sidecar's url that is closed at the end."""
     transport = client.transport
-    if url is None:
+    if access.url is None:
         yield transport.get_connection()
         return
-    connection: Any = transport.connection_class(**connection_options(transport, url))
+    connection: Any = transport.connection_class(**access.connection_options(transport))
     with closing(connection):
         yield connection
 
@@ -172,6 +271,6 @@ def _body_pieces(response: urllib3.HTTPResponse) -> Iterator[bytes]:
             while data := response.read1(_READ_BYTES):
                 yield data
     except urllib3.exceptions.ReadTimeoutError:
-        raise truncated("nothing came for too long, not even a heartbeat") from None
+        raise silent() from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise truncated(f"the connection broke ({type(error).__name__})") from error
+        raise broken(error) from error
