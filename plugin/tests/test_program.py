@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from opensearch_ml_stream.plugin.__main__ import PASSWORD_VARIABLE, main, without_password
-from opensearch_ml_stream.plugin.cli.running import store_password
+from opensearch_ml_stream.plugin.cli import store_password
 
 START = ["/usr/bin/python", "-X", "dev", "/bin/opensearch-ml-stream", "serve"]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from urllib.parse import unquote, urlsplit
 
-PASSWORD_VARIABLE = "MLSTREAM_STORE_PASSWORD"  # read by cli/running/store_password.py
+PASSWORD_VARIABLE = "MLSTREAM_STORE_PASSWORD"  # read by cli/store_password.py
 
 _OPTION = "--store"
 _NEXT_URL = re.compile(r",(?=https?://)")  # as in store/cluster_url.py

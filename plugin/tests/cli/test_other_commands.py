@@ -9,7 +9,7 @@ import pytest
 
 from opensearch_ml_stream.plugin.cli.blueprint_commands import environment_name
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
-from opensearch_ml_stream.plugin.cli.running.serve_commands import make_store_folder
+from opensearch_ml_stream.plugin.cli.serve_commands import make_store_folder
 from opensearch_ml_stream.plugin.settings import Settings
 from tests.cli.conftest import Run
 

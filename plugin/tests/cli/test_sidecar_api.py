@@ -12,9 +12,10 @@ from opensearch_ml_stream.connectors.wire_format import NDJSON
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable
 from opensearch_ml_stream.plugin.cli.credentials import Login
 from opensearch_ml_stream.plugin.cli.predict_command import read_chunks
-from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api_as
+from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api_as, refusal_advice
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
+from opensearch_ml_stream.rest_handlers import actions
 from tests.cli.in_memory_sidecar import ENDING, Body, InMemorySidecar, text
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -246,3 +247,29 @@ def test_a_sidecar_in_front_of_a_cluster_says_by_its_description_whom_it_admits(
     sidecar.responses |= {("GET", "/"): root, ("GET", "/openapi.json?filter_path=info.title"): description}
     with open_api_as(None, SidecarOptions()) as api:
         assert api.admits() is admitted
+
+
+def missing(action: str) -> str:
+    return f"no permissions for [{action}] and User [name=app, backend_roles=[], requestedTenant=null]"
+
+
+@pytest.mark.parametrize(
+    ("action", "roles"),
+    [
+        (actions.MODEL_GET, "ml_full_access and ml_read_access"),
+        (actions.PREDICT_STREAM, "ml_full_access and ml_predict_access"),
+        (actions.CONNECTOR_CREATE, "ml_full_access"),
+        (actions.SETTINGS_GET, "ml_full_access and ml_read_access"),
+    ],
+)
+def test_the_roles_that_have_a_missing_action_are_named(action: str, roles: str) -> None:
+    advice = refusal_advice(403, missing(action), "http://s", "the key")
+    assert advice == f"of the roles that come with the sidecar, it is in {roles}"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(403, missing("indices:data/read/search")), (403, "remote inference is disabled"), (404, "x")],
+)
+def test_no_role_is_named_where_none_would_do(status: int, reason: str) -> None:
+    assert refusal_advice(status, reason, "http://s", None) == ""

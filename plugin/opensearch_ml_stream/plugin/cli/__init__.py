@@ -3,9 +3,10 @@
 Exit codes: 0 done, 1 the request failed, 2 wrong usage, 3 the server cannot be reached, 130 interrupted.
 """
 
+import inspect
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -18,18 +19,17 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
 from opensearch_ml_stream.plugin.cli.options import ModelCommand
 from opensearch_ml_stream.plugin.cli.printing import print_note, print_text
-from opensearch_ml_stream.plugin.cli.serve_options import with_extension_options
-from opensearch_ml_stream.plugin.extension import Command, Extension, load
+from opensearch_ml_stream.plugin.extension import Command, Extension, ServeOption, load
 
 _CLI = "opensearch_ml_stream.plugin.cli."
 _SERVE = "serve"
 
 # Those of extensions come beside them.
 _COMMANDS = (
-    Command(_SERVE, f"{_CLI}running.serve_commands:serve", "Run the sidecar until SIGTERM or Ctrl-C."),
+    Command(_SERVE, f"{_CLI}serve_commands:serve", "Run the sidecar until SIGTERM or Ctrl-C."),
     Command(
         "demo",
-        f"{_CLI}running.serve_commands:demo",
+        f"{_CLI}serve_commands:demo",
         "Run the sidecar with a provider that needs no key, make two models, and show a first response.",
     ),
     Command(
@@ -62,10 +62,10 @@ _COMMANDS = (
     ),
     Command(
         "users",
-        f"{_CLI}accounts.user_commands:users_app",
+        f"{_CLI}account_commands:users_app",
         "Users of the sidecar's own, with a name and a password.",
     ),
-    Command("keys", f"{_CLI}accounts.key_commands:keys_app", "Keys for programs, each with its own role."),
+    Command("keys", f"{_CLI}account_commands:keys_app", "Keys for programs, each with its own role."),
 )
 
 
@@ -186,3 +186,39 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+def with_extension_options(command: Callable[..., None], extensions: Sequence[Extension]) -> Callable[..., None]:
+    """Return the command with the options of extensions behind its own.
+
+    It gets what they were given as `extension_options`: values by the full name of their setting. InvalidRequest if the
+    command has an option of that name itself.
+    """
+    options = {_parameter_name(option): option for extension in extensions for option in extension.serve_options}
+
+    def extended(**arguments: Any) -> None:
+        given = {option.setting: arguments.pop(name) for name, option in options.items()}
+        own = {setting: value for setting, value in given.items() if value not in (None, False)}
+        command(**arguments, extension_options=own)
+
+    kept = [one for name, one in inspect.signature(command).parameters.items() if name != "extension_options"]
+    if taken := [one.name for one in kept if one.name in options]:
+        raise InvalidRequest(f"An extension has an option --{taken[0].replace('_', '-')}, which `serve` has itself")
+    parameters = [*kept, *(_parameter(name, option) for name, option in options.items())]
+    extended.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+    extended.__annotations__ = {one.name: one.annotation for one in parameters}
+    extended.__doc__ = command.__doc__
+    return extended
+
+
+def _parameter_name(option: ServeOption) -> str:
+    return option.name.removeprefix("--").replace("-", "_")
+
+
+def _parameter(name: str, option: ServeOption) -> inspect.Parameter:
+    shown = typer.Option(option.name, help=option.help, metavar=option.metavar or None)
+    kind: Any = bool if option.is_flag else str | None
+    default = False if option.is_flag else None
+    return inspect.Parameter(
+        name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=Annotated[kind, shown]
+    )

@@ -29,7 +29,7 @@ Workers = Annotated[int | None, typer.Option("--workers", help="Worker processes
 LogLevel = Annotated[
     str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error (info).")
 ]
-Store = Annotated[
+StoreUrl = Annotated[
     str | None,
     typer.Option(
         "--store",

@@ -15,13 +15,19 @@ from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, Reques
 from opensearch_ml_stream.plugin.cli.credentials import Login, find_login
 from opensearch_ml_stream.plugin.cli.options import command_line
 from opensearch_ml_stream.plugin.cli.printing import waiting
-from opensearch_ml_stream.plugin.cli.refusal_advice import refusal_advice
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.cli.sidecar_url import sidecar_url
+from opensearch_ml_stream.plugin.security.permissions import (
+    SHIPPED_ROLES,
+    STATIC_ACTION_GROUPS,
+    Permissions,
+    actions_of,
+)
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 CONNECT_SECONDS = 10
 _HINT = re.compile(r"opensearch-ml-stream (endpoints allow \S+)$")  # in a reason, as this program may be called
+_MISSING_ACTION = re.compile(r"no permissions for \[([^\]]+)\]")
 SIDECAR_NAME = "opensearch-ml-stream"  # as `GET /` has it
 _DESCRIPTION = f"{BASE_PATH}/openapi.json?filter_path=info.title"
 IDLE_SECONDS = 60  # of a stream; heartbeats come each 15 s
@@ -231,3 +237,22 @@ def _object(response: httpx.Response) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise CommandFailed(f"{response.url.host}:{response.url.port} does not respond in JSON; is it the sidecar?")
     return body
+
+
+def refusal_advice(status: int, reason: str, url: str, source: str | None) -> str:
+    """Return the advice behind the reason of an error; empty for one that is no refusal.
+
+    `source` says where the login comes from that was presented, None without one.
+    """
+    if status == 401:
+        refused = "" if source is None else f"{source} is wrong, expired or revoked; "
+        return f"{refused}log in with `{command_line(url, 'login')}`, or set MLSTREAM_API_KEY"
+    missing = _MISSING_ACTION.search(reason) if status == 403 else None
+    if missing is None:
+        return ""
+    roles = " and ".join(role for role in SHIPPED_ROLES if _allows(role, missing[1]))
+    return f"of the roles that come with the sidecar, it is in {roles}" if roles else ""
+
+
+def _allows(role: str, action: str) -> bool:
+    return Permissions(actions_of(SHIPPED_ROLES[role], STATIC_ACTION_GROUPS)).allow(action)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from opensearch_ml_stream.plugin.cli.printable_text import printable
+from opensearch_ml_stream.plugin.cli.printing import printable
 
 
 class TerminalConsole(Console):

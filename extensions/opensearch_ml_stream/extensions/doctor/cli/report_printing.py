@@ -11,8 +11,7 @@ from rich.text import Text
 
 from opensearch_ml_stream.extensions.doctor.cli.path_comparison import End, Finding, PathTimeline, Place
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report, Step, Verdict
-from opensearch_ml_stream.plugin.cli.printable_text import printable
-from opensearch_ml_stream.plugin.cli.printing import print_text
+from opensearch_ml_stream.plugin.cli.printing import print_text, printable
 from opensearch_ml_stream.plugin.cli.terminal_console import TerminalConsole
 
 _PIPE_COLUMNS = 120  # behind a pipe, unless COLUMNS says otherwise

@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from opensearch_ml_stream.extensions.openai_api.cli.chat_answer import AnswerFigures, ChatAnswer, Piece
-from opensearch_ml_stream.plugin.cli.printable_text import printable
+from opensearch_ml_stream.plugin.cli.printing import printable
 
 DRAW_SECONDS = 1 / 8
 _MAX_MARKDOWN = 100_000  # characters of a block; a longer one is shown as it is

@@ -20,8 +20,7 @@ from opensearch_ml_stream.extensions.openai_api.cli.chat_answer import AnswerFig
 from opensearch_ml_stream.extensions.openai_api.cli.chat_thread import ChatThread, as_json, as_markdown
 from opensearch_ml_stream.extensions.openai_api.extension import CHAT_PATH
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, WrongUsage
-from opensearch_ml_stream.plugin.cli.printable_text import printable
-from opensearch_ml_stream.plugin.cli.printing import print_text
+from opensearch_ml_stream.plugin.cli.printing import print_text, printable
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
 from opensearch_ml_stream.plugin.cli.terminal_console import TerminalConsole
 

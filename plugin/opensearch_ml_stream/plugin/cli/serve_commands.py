@@ -20,13 +20,13 @@ from opensearch_ml_stream.plugin.cli.options import (
     InsecureNoAuth,
     LogLevel,
     Port,
-    Store,
     StorePassword,
+    StoreUrl,
     Workers,
 )
 from opensearch_ml_stream.plugin.cli.printing import print_note
-from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.cli.sidecar_options import CACerts, ClientCert
+from opensearch_ml_stream.plugin.cli.store_password import with_store_password
 from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.sources import default_store, unknown_variables
@@ -41,7 +41,7 @@ def serve(
     port: Port = None,
     grpc_port: GrpcPort = None,
     workers: Workers = None,
-    store: Store = None,
+    store: StoreUrl = None,
     store_password: StorePassword = None,
     log_level: LogLevel = None,
     insecure_no_auth: InsecureNoAuth = False,
@@ -74,7 +74,7 @@ def demo(
     config: Config = None,
     host: Host = None,
     port: Port = None,
-    store: Store = None,
+    store: StoreUrl = None,
     store_password: StorePassword = None,
     ca_certs: CACerts = None,
     client_cert: ClientCert = None,
@@ -89,7 +89,7 @@ def demo(
     settings = replace(settings, store=with_store_password(settings.store, store_password))
     make_store_folder(settings)
     # Loaded here, as `serve` needs none of it: the demo is a client of a server of its own.
-    demonstration = import_module("opensearch_ml_stream.plugin.cli.running.demo_command")
+    demonstration = import_module("opensearch_ml_stream.plugin.cli.demo_command")
     with _address_errors(settings):
         demonstration.run_demo(settings, config, ca_certs, client_cert)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
+from opensearch_ml_stream.plugin.cli.store_password import with_store_password
 
 URL = "https://me@host:9200/prefix?verify_certs=false"
 

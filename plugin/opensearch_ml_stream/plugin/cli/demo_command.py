@@ -1,4 +1,4 @@
-"""`opensearch-ml-stream demo`: the sidecar in a process of its own, the demo provider, and a first response."""
+"""The command `demo`: the sidecar in a process of its own, the demo provider with two models, and a first response."""
 
 import os
 import shlex
@@ -9,26 +9,32 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import orjson
 
+from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
+from opensearch_ml_stream.plugin.cli.blueprint_commands import blueprint_errors
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
-from opensearch_ml_stream.plugin.cli.credentials import find_login
+from opensearch_ml_stream.plugin.cli.credentials import KEY_VARIABLE, Login, find_login
 from opensearch_ml_stream.plugin.cli.endpoint_commands import allow_private
 from opensearch_ml_stream.plugin.cli.options import program
 from opensearch_ml_stream.plugin.cli.predict_command import read_chunks, show_stream
 from opensearch_ml_stream.plugin.cli.printing import print_text
-from opensearch_ml_stream.plugin.cli.running.demo_models import find_models, set_up_models
-from opensearch_ml_stream.plugin.cli.running.first_steps import QUESTION, first_steps
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api_as
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.demo.provider import demo_provider, is_demo_provider
+from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.endpoint_permissions import EndpointPermissions, origin_pattern
 from opensearch_ml_stream.plugin.store.cluster_url import split_urls
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
+BLUEPRINTS = ("openai-chat", "anthropic-messages")
+QUESTION = "What is the meaning of life?"
 PROVIDER_PORT = 9519  # any free one if this is in use; the models are pointed at it at each start
 _STORE_IN_USE = (  # its models are pointed at one provider
     "Another demo that runs uses this store: stop it, or give this one a store of its own with --store sqlite:///PATH"
@@ -179,3 +185,126 @@ def _without_login(store: str) -> str:
         return store if path == ":memory:" else _SQLITE + os.path.abspath(path)
     split = (url.partition("://") for url in split_urls(store))
     return ",".join(f"{scheme}://{rest.rpartition('@')[2]}" for scheme, _, rest in split)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoModel:
+    """A model of the demo that the store holds; `endpoint` is its connector's."""
+
+    id: str
+    connector_id: str
+    endpoint: str
+
+
+def find_models(api: SidecarAPI) -> dict[str, DemoModel]:
+    """Return the demo's models that exist already, by blueprint."""
+    models = {}
+    for blueprint in BLUEPRINTS:
+        hits = api.search("models", {"term": {"name.keyword": _model_name(blueprint)}})
+        if hits:
+            connector_id = hits[0]["_source"]["connector_id"]
+            connector = api.call("GET", f"/connectors/{connector_id}")
+            models[blueprint] = DemoModel(hits[0]["_id"], connector_id, connector["parameters"]["endpoint"])
+    return models
+
+
+def set_up_models(api: SidecarAPI, existing: dict[str, DemoModel], provider_url: str) -> dict[str, str]:
+    """Create the models that are missing and point the others at the provider; return all ids by blueprint."""
+    ids = {}
+    for blueprint in BLUEPRINTS:
+        model = existing.get(blueprint)
+        if model is None:
+            ids[blueprint] = _create(api, blueprint, provider_url)
+            continue
+        ids[blueprint] = model.id
+        if model.endpoint != provider_url:
+            _point_at(api, model, provider_url)
+    return ids
+
+
+def _create(api: SidecarAPI, name: str, provider_url: str) -> str:
+    with blueprint_errors():
+        blueprint = find_blueprint(name)
+    credential = dict.fromkeys(blueprint.credential, "demo")
+    body = connector_body(blueprint, {"endpoint": provider_url}, credential, _model_name(name))
+    connector_id = api.call("POST", "/connectors/_create", body)["connector_id"]
+    model: dict[str, Any] = model_body(blueprint, connector_id, _model_name(name))
+    return str(api.call("POST", "/models/_register", model)["model_id"])
+
+
+def _point_at(api: SidecarAPI, model: DemoModel, provider_url: str) -> None:
+    # A connector in use cannot be changed; the next prediction deploys the model again.
+    api.call("POST", f"/models/{model.id}/_undeploy")
+    api.call("PUT", f"/connectors/{model.connector_id}", {"parameters": {"endpoint": provider_url}})
+
+
+def _model_name(blueprint: str) -> str:
+    return f"Demo of {blueprint}"
+
+
+def first_steps(sidecar: SidecarOptions, login: Login | None, openai: str, anthropic: str) -> str:
+    """Return commands that ask the two models, for a sidecar whose callers present such a login, if any."""
+    files = {"--cacert": sidecar.ca_certs, "--cert": sidecar.client_cert}
+    curl = "curl" + _options({option: str(path) for option, path in files.items() if path is not None})
+    own_files = {"--ca-certs": sidecar.ca_certs, "--client-cert": sidecar.client_cert}
+    own = _options({option: str(path) for option, path in own_files.items() if path is not None})
+    note, curl_login, own_login = _login_options(login)
+    stream, of_anthropic = (
+        shlex.quote(f"{sidecar.url}{BASE_PATH}/models/{quote(model, safe='')}/_predict/stream")
+        for model in (openai, anthropic)
+    )
+    url, asked = shlex.quote(sidecar.url), shlex.quote(openai)
+    body = f"""{curl_login}-H 'Content-Type: application/json' \\
+    -d '{{"parameters":{{"inputs":"{QUESTION}"}}}}'"""
+    return f"""{note}
+Go on with the same question, as one JSON object a line:
+
+  {curl} -N \\
+    {stream} \\
+    {body}
+
+only the text, with jq:
+
+  {curl} -sN \\
+    {stream} \\
+    {body} \\
+    | jq --unbuffered -rj '.error.reason? //
+        .inference_results[0].output[0].dataAsMap.response'
+
+the other model, as server-sent events:
+
+  {curl} -N -H 'Accept: text/event-stream' \\
+    {of_anthropic} \\
+    {body}
+
+your own words, and a model of your own:
+
+  {program()} predict {asked} \\
+    --stream "Tell me a joke" --url {url}{own}{own_login}
+  {program()} models create --blueprint openai-chat \\
+    --credential openAI_key=env:OPENAI_API_KEY --url {url}{own}{own_login}
+
+Both models side by side in a browser: {sidecar.url}/
+
+Ctrl-C ends the sidecar. Its models stay, in the demo's own store.
+"""
+
+
+def _login_options(login: Login | None) -> tuple[str, str, str]:
+    """Return what is to be said of the login, its options for curl, and those for this program."""
+    if login is None:
+        return "", "", ""
+    if isinstance(login.secret, ApiKey):
+        note = f"\nCallers log in here: {KEY_VARIABLE} has to hold a key where you paste this.\n"
+        return note, f'-H "Authorization: Bearer ${KEY_VARIABLE}" \\\n    ', ""
+    user = shlex.quote(login.secret.name)
+    return (
+        f"\nCallers log in here: you are asked for the password of {user}.\n",
+        f"-u {user} \\\n    ",
+        f" --user {user}",
+    )
+
+
+def _options(values: dict[str, str]) -> str:
+    """Return options of a command, each after a space."""
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in values.items())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.cli.accounts.account_store import why_unused
+from opensearch_ml_stream.plugin.cli.account_commands import why_unused
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.open_store import open_store
