@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from opensearch_ml_stream.extensions.front_door.relay.front_door import FrontDoor, open_front_door
+from opensearch_ml_stream.extensions.front_door.cluster_requests import FrontDoor, open_door
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import SharedState, StreamingProtocol
 from opensearch_ml_stream.plugin.settings import Settings
@@ -157,7 +157,7 @@ class Door:
 async def door_to(*urls: str, limits: ConnectionLimits | None = None, **settings: object) -> AsyncIterator[Door]:
     """A front door to hosts at these URLs."""
     given = Settings(store=",".join(urls), **settings)  # type: ignore[arg-type]
-    async with open_front_door(given) as app, serving(app, limits) as (port, state):
+    async with open_door(given) as app, serving(app, limits) as (port, state):
         door = Door(port, app, state)
         try:
             yield door

@@ -6,7 +6,7 @@ import pytest
 from integration_tests.front_door.scripted_cluster import OK, Connection, Host, body_of, door_to, host
 from integration_tests.support.conditions import eventually_async
 
-from opensearch_ml_stream.extensions.front_door.relay import cluster_hosts
+from opensearch_ml_stream.extensions.front_door import cluster_hosts
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 POST = b"POST /_doc HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"

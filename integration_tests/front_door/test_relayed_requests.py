@@ -13,7 +13,7 @@ from integration_tests.front_door.scripted_cluster import (
     respond_ok,
 )
 
-from opensearch_ml_stream.extensions.front_door.relay import relay
+from opensearch_ml_stream.extensions.front_door import relay
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 
 GET = b"GET %b HTTP/1.1\r\nHost: sidecar\r\nConnection: close\r\n%b\r\n"

@@ -26,7 +26,7 @@ WATCHES = "plugin.background_tasks"
 STARTS = {
     WATCHES: (2, "the watch itself"),
     "extensions.doctor.cli.replay_provider": (2, "`doctor`'s replay awaits both"),
-    "extensions.front_door.relay.relay": (1, "the exchange ends with its upload's error"),
+    "extensions.front_door.relay": (1, "the exchange ends with its upload's error"),
     "extensions.runtimes.service.runtime_response": (1, "the timer of one call"),
     "extensions.runtimes.service.runtime_calls": (1, "the response fails with its error"),
     "plugin.cli.printing": (1, "a timer of programs, on a terminal"),

@@ -19,7 +19,7 @@ READERS = {
     "client.errors": "a `Retry-After` that is a date, for which nothing here waits",
     "plugin.credentials.cipher": "the create_time of the master key, which nothing compares",
     "plugin.demo.openai_chat": "the demo's `created`",
-    "extensions.doctor.diagnosis.provider_certificate": "the days for which a report says that a certificate is good",
+    "extensions.doctor.diagnosis.diagnosing_upstream": "the days for which a report says that a certificate is good",
     "plugin.predictions.provider_call": "AWS signatures: AWS refuses one that is more than 5 minutes off",
     "plugin.clock": "create and update times of documents; changes are found by sequence numbers; `now` in searches",
     "plugin.server.port_certificate": "a warning of a certificate that is out of date",

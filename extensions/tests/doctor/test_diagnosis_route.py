@@ -3,12 +3,12 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, NotFound, Throttled
-from opensearch_ml_stream.extensions.doctor.http.diagnosis_route import diagnosis_routes
+from opensearch_ml_stream.extensions.doctor.diagnosis_route import diagnosis_routes
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
@@ -51,7 +51,7 @@ class Route:
     def __init__(self, diagnoses: RecordingDiagnoses, gate: RecordingGate | None = None) -> None:
         self.in_flight = InFlightResponses(LIMITS)
         self.gate = gate or RecordingGate()
-        self.application = rest_application(diagnosis_routes(diagnoses, self.in_flight, self.gate))
+        self.application = rest_application(diagnosis_routes(cast(Any, diagnoses), self.in_flight, self.gate))
 
     async def post(self, body: object, path: str = PATH, headers: Mapping[str, str] | None = None) -> Exchange:
         sent = body if isinstance(body, bytes) else json.dumps(body).encode()

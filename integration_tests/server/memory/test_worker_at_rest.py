@@ -14,7 +14,7 @@ NOT_LOADED = frozenset({
     "aiohttp", "grpc", "httpx", "jinja2.environment", "opensearchpy", "pygments", "requests", "rich", "urllib3",
     "opensearch_ml_stream.plugin.cli.predict_command",
     "opensearch_ml_stream.plugin.demo.provider",
-    "opensearch_ml_stream.extensions.front_door.relay.relay",
+    "opensearch_ml_stream.extensions.front_door.relay",
     "opensearch_ml_stream.extensions.runtimes.keeper.runtime_documents",
 })  # fmt: skip
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from opensearch_ml_stream.extensions.doctor.diagnosis.stored_models import StoredModelDiagnoses
-from opensearch_ml_stream.extensions.doctor.http.diagnosis_route import diagnosis_routes
+from opensearch_ml_stream.extensions.doctor.diagnosis_route import diagnosis_routes
 from opensearch_ml_stream.plugin.extension import Contribution, Core
 
 

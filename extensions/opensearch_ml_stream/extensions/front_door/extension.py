@@ -1,8 +1,21 @@
-"""The declaration of the front door."""
+"""The declaration of the front door, with its setting."""
 
-from opensearch_ml_stream.extensions.front_door.settings import FrontDoorSettings
+from dataclasses import dataclass
+
 from opensearch_ml_stream.plugin.extension import Extension, ServeOption
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings.setting_metadata import setting
+
+
+@dataclass(frozen=True, slots=True)
+class FrontDoorSettings:
+    """The setting of the front door."""
+
+    pass_through: bool = setting(
+        False,
+        "Send every request that is not the sidecar's to the OpenSearch of the store, with its caller's credentials",
+        name="opensearch_ml_stream.pass_through",
+    )
 
 
 def _is_on(settings: Settings) -> bool:

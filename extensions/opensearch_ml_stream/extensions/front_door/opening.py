@@ -8,11 +8,9 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.front_door.http.cluster_nodes import ClusterNodes
-from opensearch_ml_stream.extensions.front_door.http.cluster_requests import ClusterRequests
-from opensearch_ml_stream.extensions.front_door.http.local_models import LocalModels, ModelsOfCluster
-from opensearch_ml_stream.extensions.front_door.relay import front_door
-from opensearch_ml_stream.extensions.front_door.relay.stored_model_kinds import StoredModelKinds
+from opensearch_ml_stream.extensions.front_door.cluster_nodes import ClusterNodes
+from opensearch_ml_stream.extensions.front_door.cluster_requests import ClusterRequests, open_door
+from opensearch_ml_stream.extensions.front_door.local_models import LocalModels, ModelsOfCluster, StoredModelKinds
 from opensearch_ml_stream.plugin.extension import BEFORE_LOCAL_ROUTES, Contribution, Core, Handler
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.resource_endpoint import ParsedRequest
@@ -51,7 +49,7 @@ class ClusterBehind:
 @asynccontextmanager
 async def open_front_door(core: Core) -> AsyncIterator[Contribution]:
     """Contribute the cluster as the server behind this one, and what finds the models that run there."""
-    async with front_door.open_front_door(core.settings) as relay:
+    async with open_door(core.settings) as relay:
         kinds = StoredModelKinds(core.store)
         cluster = ClusterRequests(relay, core.gate)
 

@@ -1,8 +1,22 @@
-"""The declaration of the playground."""
+"""The declaration of the playground, with its setting and its path."""
 
-from opensearch_ml_stream.extensions.playground.paths import UI_PATH
-from opensearch_ml_stream.extensions.playground.settings import PlaygroundSettings
+from dataclasses import dataclass
+
 from opensearch_ml_stream.plugin.extension import Extension
+from opensearch_ml_stream.plugin.settings.setting_metadata import setting
+
+
+@dataclass(frozen=True, slots=True)
+class PlaygroundSettings:
+    """The setting of the playground."""
+
+    playground: bool = setting(
+        True, "Whether there is a playground, the page /_ui/", name="opensearch_ml_stream.playground"
+    )
+
+
+UI_PATH = "/_ui"
+
 
 EXTENSION = Extension(
     name="playground",

@@ -3,14 +3,16 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from opensearch_ml_stream.extensions.playground.http.model_settings_routes import model_settings_routes
-from opensearch_ml_stream.extensions.playground.http.playground_routes import PAGE, playground_routes
-from opensearch_ml_stream.extensions.playground.service.allowed_servers import AllowedServers
+from opensearch_ml_stream.extensions.playground.extension import PlaygroundSettings
+from opensearch_ml_stream.extensions.playground.http.playground_routes import (
+    PAGE,
+    model_settings_routes,
+    playground_routes,
+)
 from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
 from opensearch_ml_stream.extensions.playground.service.live_figures import LiveFigures
-from opensearch_ml_stream.extensions.playground.service.model_changes import ModelChanges
+from opensearch_ml_stream.extensions.playground.service.model_changes import AllowedServers, ModelChanges
 from opensearch_ml_stream.extensions.playground.service.playground_models import StoredPlaygroundModels
-from opensearch_ml_stream.extensions.playground.settings import PlaygroundSettings
 from opensearch_ml_stream.plugin.extension import Contribution, Core
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry

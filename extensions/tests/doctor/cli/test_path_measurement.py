@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.wire_format import NDJSON
 from opensearch_ml_stream.extensions.doctor.cli import path_measurement
 from opensearch_ml_stream.extensions.doctor.cli.path_comparison import PathTimeline
 from opensearch_ml_stream.extensions.doctor.cli.path_measurement import PathMeter, count_requests
-from opensearch_ml_stream.plugin.cli.command_errors import RequestFailed
+from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
 from tests.cli.in_memory_sidecar import ENDING, Body, InMemorySidecar, text
 
 PATH = ("POST", "/models/m1/_predict/stream")
@@ -130,26 +130,22 @@ def test_an_address_without_server_is_unreachable(client: httpx.Client, sidecar:
     assert (measured(client).end, measured(client).reason) == ("unreachable", "refused")
 
 
-class Stats:
-    """A sidecar's `/stats`."""
-
-    def __init__(self, response: object) -> None:
-        self.response = response
-
-    def call(self, method: str, path: str, body: object = None) -> dict[str, object]:
-        assert (method, path) == ("GET", "/stats")
-        if isinstance(self.response, Exception):
-            raise self.response
-        assert isinstance(self.response, dict)
-        return self.response
+def counted(response: httpx.Response) -> int | None:
+    """How many requests of a model a sidecar with this response to `/stats` has counted."""
+    transport = httpx.MockTransport(
+        lambda request: response if request.url.path.endswith("/stats") else httpx.Response(404)
+    )
+    with httpx.Client(transport=transport, base_url="http://sidecar") as client:
+        return count_requests(SidecarAPI(client), "m1")
 
 
 def test_requests_are_those_of_the_model_on_all_nodes() -> None:
     node = {"models": {"m1": {"predict": {"ml_action_request_count": 2}}}}
-    assert count_requests(Stats({"nodes": {"a": node, "b": node, "c": {}}}), "m1") == 4
-    assert count_requests(Stats({}), "m1") == 0
+    assert counted(httpx.Response(200, json={"nodes": {"a": node, "b": node, "c": {}}})) == 4
+    assert counted(httpx.Response(200, json={})) == 0
 
 
-@pytest.mark.parametrize("response", [RequestFailed(403, "no"), {"nodes": []}, {"nodes": {"a": {"models": {"m1": 1}}}}])
-def test_a_caller_who_may_not_see_the_stats_gets_no_count(response: object) -> None:
-    assert count_requests(Stats(response), "m1") is None
+@pytest.mark.parametrize("stats", [{"nodes": []}, {"nodes": {"a": {"models": {"m1": 1}}}}])
+@pytest.mark.parametrize("status", [200, 403])
+def test_a_caller_who_may_not_see_the_stats_gets_no_count(status: int, stats: object) -> None:
+    assert counted(httpx.Response(status, json=stats)) is None

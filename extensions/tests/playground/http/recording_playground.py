@@ -1,13 +1,13 @@
 """The use cases of the playground, which note what they are asked, and routes over them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from starlette.applications import Starlette
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.extensions.playground.http.playground_routes import playground_routes
-from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
+from opensearch_ml_stream.extensions.playground.service.blueprint_models import NewModel
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
@@ -60,6 +60,8 @@ def playground_application(
 ) -> Starlette:
     responses = InFlightResponses(LIMITS) if in_flight is None else in_flight
     return rest_application(
-        playground_routes(playground, playground, responses, gate, "1.2.3", is_on=is_on, converses=converses),
+        playground_routes(
+            cast(Any, playground), cast(Any, playground), responses, gate, "1.2.3", is_on=is_on, converses=converses
+        ),
         Paths(("/_ui",)),
     )

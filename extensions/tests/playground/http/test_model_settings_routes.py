@@ -1,13 +1,13 @@
 """The editor of a model and the servers that models may call: what each request needs, and what it may hold."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from starlette.applications import Starlette
 
-from opensearch_ml_stream.extensions.playground.http.model_settings_routes import model_settings_routes
-from opensearch_ml_stream.extensions.playground.http.model_use_cases import ModelChange
+from opensearch_ml_stream.extensions.playground.http.playground_routes import model_settings_routes
+from opensearch_ml_stream.extensions.playground.service.model_changes import ModelChange
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
@@ -46,7 +46,7 @@ class Recording:
 
 def application(recording: Recording, gate: Gate) -> Starlette:
     entry = Entry(gate, InFlightResponses(LIMITS).bodies)
-    return rest_application(model_settings_routes(recording, recording, entry), Paths(("/_ui",)))
+    return rest_application(model_settings_routes(cast(Any, recording), cast(Any, recording), entry), Paths(("/_ui",)))
 
 
 async def ask(recording: Recording, gate: Gate, method: str, target: str, body: object = None) -> Exchange:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.client.blueprints import Blueprint
-from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
-from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
+from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels, NewModel
 from opensearch_ml_stream.extensions.playground.service.playground_models import StoredPlaygroundModels
 from opensearch_ml_stream.plugin.connector_protocol import ModelAdditions
 from opensearch_ml_stream.plugin.registry import Registry

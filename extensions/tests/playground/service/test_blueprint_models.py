@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Unavailable
-from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
-from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels, installed_blueprints
+from opensearch_ml_stream.extensions.playground.service.blueprint_models import (
+    BlueprintModels,
+    NewModel,
+    installed_blueprints,
+)
 from opensearch_ml_stream.plugin.store import Index, Written
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE

@@ -1,19 +1,22 @@
 """A model as its editor shows it, and what is changed there."""
 
-from collections.abc import Mapping
+import socket
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
-from opensearch_ml_stream.extensions.playground.http.model_use_cases import ModelChange
-from opensearch_ml_stream.extensions.playground.service.model_changes import ModelChanges
+from opensearch_ml_stream.extensions.playground.service.model_changes import AllowedServers, ModelChange, ModelChanges
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings
+from opensearch_ml_stream.plugin.settings.endpoint_permissions import PATTERNS, PRIVATE_ALLOWED, PRIVATE_PATTERNS
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
 from tests.playground.service.playground_setup import ACTION, CHAT, KEY, NEW, Playground, playground_on
-from tests.registry.registry_setup import add_model, connector_body, stored
+from tests.registry.registry_setup import add_model, closing, connector_body, stored
 
 ANN, BOB = Caller("ann"), Caller("bob")
 
@@ -133,3 +136,47 @@ async def test_a_model_that_a_caller_may_not_see_is_neither_shown_nor_changed() 
             await changes.shown(BOB, model_id, shows_connector=True)
         with pytest.raises(Forbidden):
             await changes.change(BOB, model_id, ModelChange(name="Theirs"))
+
+
+OPENAI = r"^https://api\.openai\.com/.*$"
+OWN = r"^http://10\.0\.0\.5:8000/.*$"
+
+
+@pytest.fixture
+async def settings() -> AsyncIterator[DynamicSettings]:
+    async with closing(SQLiteStore(":memory:")) as store:
+        at_start = Settings(trusted_connector_endpoints_regex=(OPENAI,))
+        yield DynamicSettings(store, LiveSettings(at_start), lambda: 0)
+
+
+async def test_a_private_server_is_allowed_with_its_address_alone(settings: DynamicSettings) -> None:
+    servers = AllowedServers(settings)
+    allowed = await servers.allow("http://10.0.0.5:8000/v1/chat")
+    assert allowed == {"origin": "http://10.0.0.5:8000", "is_private": True, "is_new": True}
+    kept = await settings.persistent()
+    assert (kept[PATTERNS], kept[PRIVATE_PATTERNS], kept[PRIVATE_ALLOWED]) == ([OPENAI, OWN], [OWN], True)
+    assert (await servers.allow("http://10.0.0.5:8000"))["is_new"] is False
+
+
+async def test_a_public_server_needs_no_private_address(
+    settings: DynamicSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, port: public)
+    allowed = await AllowedServers(settings).allow("https://ml.example.com/v1")
+    assert (allowed["is_private"], allowed["is_new"]) == (False, True)
+    assert (await settings.persistent())[PRIVATE_ALLOWED] is False
+
+
+async def test_what_is_allowed_already_is_not_stored(settings: DynamicSettings) -> None:
+    allowed = await AllowedServers(settings).allow("http://10.0.0.5:8000")
+    before = await settings.persistent()
+    assert allowed["is_new"] and (await AllowedServers(settings).allow("http://10.0.0.5:8000/x"))["is_new"] is False
+    assert await settings.persistent() == before
+
+
+@pytest.mark.parametrize("url", ["ftp://10.0.0.5", "http://", "http://a b/"])
+async def test_what_is_no_url_of_a_server_is_refused(settings: DynamicSettings, url: str) -> None:
+    with pytest.raises(InvalidRequest):
+        await AllowedServers(settings).allow(url)
+    assert await settings.persistent() == {}

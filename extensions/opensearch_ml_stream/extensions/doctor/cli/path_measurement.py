@@ -4,7 +4,6 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, Protocol
 from urllib.parse import quote
 
 import httpx
@@ -13,7 +12,7 @@ from opensearch_ml_stream.client.errors import SidecarError
 from opensearch_ml_stream.client.response_chunks import ChunkReader
 from opensearch_ml_stream.extensions.doctor.cli.path_comparison import End, PathTimeline, Place, WireFormat
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
-from opensearch_ml_stream.plugin.cli.sidecar_api import CONNECT_SECONDS, error_reason
+from opensearch_ml_stream.plugin.cli.sidecar_api import CONNECT_SECONDS, SidecarAPI, error_reason
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 MAX_SECONDS = 150  # of a response: more than a provider is given by the diagnosis before it
@@ -24,10 +23,6 @@ _IDLE_SECONDS = 60  # heartbeats come each 15 s
 _ACCEPT: Mapping[WireFormat, str] = {"SSE": "text/event-stream", "NDJSON": "application/x-ndjson"}
 _SHOWN_HEADERS = frozenset({"content-type", "content-encoding", "cache-control", "server", "via", "x-accel-buffering"})
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
-
-
-class _CallsSidecar(Protocol):
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]: ...
 
 
 @dataclass(slots=True)
@@ -146,7 +141,7 @@ class PathMeter:
         return "cut"
 
 
-def count_requests(api: _CallsSidecar, model_id: str) -> int | None:
+def count_requests(api: SidecarAPI, model_id: str) -> int | None:
     """Return how many predictions of a model the sidecar has counted, None if the caller may not know."""
     body = {"target_stat_levels": ["model"], "models": [model_id], "actions": ["predict"]}
     try:

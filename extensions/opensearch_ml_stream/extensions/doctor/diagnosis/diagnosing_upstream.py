@@ -8,13 +8,16 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 from urllib.request import getproxies_environment
+
+from cryptography import x509
+from cryptography.x509.oid import ExtensionOID
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
-from opensearch_ml_stream.extensions.doctor.diagnosis import provider_certificate
 from opensearch_ml_stream.extensions.doctor.diagnosis.observed_response import CallTimes, ObservedResponse
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import StepName
 from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import Findings, StepLog
@@ -30,6 +33,9 @@ from opensearch_ml_stream.plugin.upstream.tls import UNVERIFIED, TLSContexts
 
 NETWORK_STEPS: tuple[StepName, ...] = ("resolve", "connect", "tls")
 MAX_SHOWN_ADDRESSES = 20
+WARN_DAYS = 14  # before a certificate expires
+MAX_NAMES = 20
+MAX_CHARACTERS = 300
 CERTIFICATE_SECONDS = 5.0  # to fetch a certificate that is not trusted
 
 
@@ -154,7 +160,7 @@ class _SteppedConnections(NativeUpstream):
     async def _explain(self, error: OSError, found: Findings, address: str, target: Target) -> None:
         if not isinstance(error, ssl.SSLCertVerificationError):
             return
-        found.summary, found.advice = provider_certificate.explain(error)
+        found.summary, found.advice = why_untrusted(error)
         certificate = await self._certificate(address, target)
         found.details = {"verify_error": error.verify_message, "certificate": certificate}
         if error.verify_code == 10 and certificate:
@@ -170,7 +176,7 @@ class _SteppedConnections(NativeUpstream):
                 transport, _ = await loop.create_connection(
                     lambda: connection, address, target.port, ssl=context, server_hostname=target.host
                 )
-            return provider_certificate.describe(transport.get_extra_info("ssl_object").getpeercert(True) or b"")
+            return certificate_fields(transport.get_extra_info("ssl_object").getpeercert(True) or b"")
         except OSError:  # TimeoutError is one
             return {}
         finally:
@@ -178,7 +184,7 @@ class _SteppedConnections(NativeUpstream):
 
 
 def _describe(connection: ssl.SSLObject, context: ssl.SSLContext, found: Findings) -> None:
-    certificate = provider_certificate.describe(connection.getpeercert(True) or b"")
+    certificate = certificate_fields(connection.getpeercert(True) or b"")
     cipher = connection.cipher()
     found.details = {
         "version": connection.version(),
@@ -191,6 +197,82 @@ def _describe(connection: ssl.SSLObject, context: ssl.SSLContext, found: Finding
         found.verdict = "warning"
         found.summary = f"{connection.version()}, the certificate is not checked"
         found.advice = "client_config.skip_ssl_verification is true: whoever is in between can read the credential"
-    elif certificate and days < provider_certificate.WARN_DAYS:
+    elif certificate and days < WARN_DAYS:
         found.verdict = "warning"
         found.advice = "Have the certificate renewed before it expires"
+
+
+class Problem(NamedTuple):
+    """Why a certificate is not trusted, and what to do."""
+
+    summary: str
+    advice: str
+
+
+_PRIVATE_AUTHORITY = (
+    "If the provider is your own, give its authority as the credential ca_cert_pem, or install it on this machine; "
+    "if not, something between here and the provider may decrypt the traffic (a company's proxy)"
+)
+_RENEW = "Renew the certificate at the provider (or at the proxy in front of it)"
+_OTHER_HOST = "Check the host in the connector's url: it must be one of the certificate's names"
+
+# X509_V_ERR_*, https://docs.openssl.org/master/man3/X509_STORE_CTX_get_error/
+_PROBLEMS = {
+    9: Problem("The certificate is not valid yet", "Check this machine's clock, and when the certificate begins"),
+    10: Problem("The certificate has expired", f"{_RENEW}; check this machine's clock, too"),
+    18: Problem("The certificate is signed by itself, not by an authority that is trusted here", _PRIVATE_AUTHORITY),
+    19: Problem("The certificate's authority is not trusted here", _PRIVATE_AUTHORITY),
+    20: Problem(
+        "The certificate's authority is not known here",
+        f"Check that the provider sends its intermediate certificates. {_PRIVATE_AUTHORITY}",
+    ),
+    21: Problem(
+        "The certificate's signature cannot be checked",
+        "Check that the provider sends its intermediate certificates",
+    ),
+    23: Problem("The certificate was revoked", _RENEW),
+    62: Problem("The certificate is for another host name", _OTHER_HOST),
+    64: Problem("The certificate is for another address", _OTHER_HOST),
+}
+
+
+def why_untrusted(error: ssl.SSLCertVerificationError) -> Problem:
+    """Return what a failed verification means."""
+    known = _PROBLEMS.get(error.verify_code)
+    if known is not None:
+        return known
+    return Problem(f"The certificate is not trusted: {error.verify_message}", _PRIVATE_AUTHORITY)
+
+
+def certificate_fields(data: bytes, now: datetime | None = None) -> dict[str, Any]:
+    """Return what a certificate (DER) says: subject, issuer, names, valid_from, valid_until, days_left.
+
+    An empty object if it cannot be read. Texts are cut, as whoever made the certificate chose them.
+    """
+    try:
+        certificate = x509.load_der_x509_certificate(data)
+        begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        return {
+            "subject": _cut(certificate.subject.rfc4514_string()),
+            "issuer": _cut(certificate.issuer.rfc4514_string()),
+            "names": _names(certificate),
+            "valid_from": begins.isoformat(),
+            "valid_until": ends.isoformat(),
+            "days_left": (ends - (now or datetime.now(UTC))).days,
+        }
+    except ValueError:
+        return {}
+
+
+def _names(certificate: x509.Certificate) -> list[str]:
+    try:
+        extension = certificate.extensions.get_extension_for_oid(ExtensionOID.SUBJECT_ALTERNATIVE_NAME).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension):
+        return []
+    assert isinstance(extension, x509.SubjectAlternativeName)
+    names = [*extension.get_values_for_type(x509.DNSName), *map(str, extension.get_values_for_type(x509.IPAddress))]
+    return [_cut(name) for name in names[:MAX_NAMES]]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "..."

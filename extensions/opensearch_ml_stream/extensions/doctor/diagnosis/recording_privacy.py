@@ -10,16 +10,17 @@ is searched for without regard to white space, and a string of it of less than S
 provider's own words are no secret.
 """
 
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
+from zlib import crc32
 
 import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.extensions.doctor.diagnosis.event_stream_lines import join_frames, split_frames
 from opensearch_ml_stream.extensions.doctor.diagnosis.recording import Read, Recording
 from opensearch_ml_stream.plugin.credentials.redaction import MAX_SEARCHED, SHORTEST, SHORTEST_IN_RESULTS, Redactor
 
@@ -27,7 +28,9 @@ SHORTEST_PROMPT = SHORTEST_IN_RESULTS
 MAX_LINES = 100_000  # of a body; an event of a token has one or two
 MAX_ALL_HIDDEN = 1_000  # characters: a longer text that is hidden as a whole was not searched to its end
 MAX_MASK_BYTES = 5  # of what a Redactor returns for a text that seems to hold too many pieces of a secret
-EVENT_STREAM = "application/vnd.amazon.eventstream"
+EVENT_STREAM = "application/vnd.amazon.eventstream"  # see connectors.decoding.framing.aws_eventstream
+_PRELUDE = struct.Struct(">III")
+_CRC = struct.Struct(">I")
 
 # Strings of a request under these names are the provider's own words.
 _NOT_PROMPT = frozenset({"role", "type", "model", "object", "anthropic_version"})
@@ -227,3 +230,40 @@ def _cut(reads: tuple[Read, ...], lengths: list[int], lines: list[bytes]) -> tup
             parts.append(part)
         cut.append(Read(read.milliseconds, b"".join(parts)))
     return tuple(cut)
+
+
+class Frame(NamedTuple):
+    """A frame: its headers as they are, its payload, and how many bytes it had; `headers` is None for other bytes."""
+
+    headers: bytes | None
+    payload: bytes
+    size: int
+
+
+def split_frames(body: bytes) -> list[Frame]:
+    """Return the frames of a body; what is no whole frame, at the end or where the stream is damaged, is the last."""
+    frames: list[Frame] = []
+    position = 0
+    while position + _PRELUDE.size + _CRC.size <= len(body):
+        total, headers, checksum = _PRELUDE.unpack_from(body, position)
+        end, payload = position + total, position + _PRELUDE.size + headers
+        if crc32(body[position : position + 8]) != checksum or end > len(body) or payload > end - _CRC.size:
+            break
+        frames.append(Frame(body[position + _PRELUDE.size : payload], body[payload : end - _CRC.size], total))
+        position = end
+    if position < len(body):
+        frames.append(Frame(None, body[position:], len(body) - position))
+    return frames
+
+
+def join_frames(frames: Sequence[Frame], payloads: Sequence[bytes]) -> list[bytes]:
+    """Return the bytes of each frame with another payload, its checksums right."""
+    return [_frame(frame.headers, payload) for frame, payload in zip(frames, payloads, strict=True)]
+
+
+def _frame(headers: bytes | None, payload: bytes) -> bytes:
+    if headers is None:
+        return payload
+    prelude = struct.pack(">II", _PRELUDE.size + len(headers) + len(payload) + _CRC.size, len(headers))
+    frame = prelude + _CRC.pack(crc32(prelude)) + headers + payload
+    return frame + _CRC.pack(crc32(frame))

@@ -1,15 +1,15 @@
-"""The steps of a response, judged by the times of its reads: response, first_byte, first_token, gaps, end."""
+"""The steps of a response, judged by the times of its reads, and what to do about each that is not good."""
 
 from statistics import median
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.decoding.contract import Outcome
-from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.extensions.doctor.diagnosis import advice
+from opensearch_ml_stream.connectors.errors import MLStreamError, StreamTruncated
 from opensearch_ml_stream.extensions.doctor.diagnosis.observed_response import CallTimes
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import Step, StreamTimeline, Verdict
 from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import one_line
+from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 
 LONG_MILLISECONDS = 10_000.0  # of silence: people leave, and the shortest timeouts of proxies are near
 AT_ONCE_MILLISECONDS = 50.0  # a whole response that comes within so short a time was held back by somebody,
@@ -25,6 +25,22 @@ MAX_HEADER_CHARACTERS = 200
 _HEARTBEATS = (
     "The sidecar sends its clients heartbeats meanwhile; whatever stands between it and the provider must wait so long"
 )
+
+# Seconds after which proxies, load balancers and clients commonly give up, and how near to one an end is no accident.
+COMMON_TIMEOUTS = (5, 10, 15, 20, 30, 60, 90, 100, 120, 180, 230, 240, 300, 350, 600)
+NEAR_SECONDS = 0.7
+
+_BY_STATUS = {
+    400: "The provider does not take the request: compare the template's body with the provider's documentation",
+    401: "The provider does not take the credential: check its value in the connector, and the header that carries it",
+    402: "The provider asks for payment: check the account's credit",
+    403: "The provider refuses this credential: check the account's rights for this model, and its region",
+    404: "The provider does not know this path or model: check the connector's url and the parameter for the model",
+    405: "The path takes another method: check the action's url and method",
+    413: "The request is too large for the provider, or for a proxy in front of it: send a shorter prompt",
+    422: "The provider does not take the request: compare the template's body with the provider's documentation",
+    429: "The provider limits this account: wait, raise its quota, or set max_retry_times in client_config",
+}
 
 
 def timeline(times: CallTimes, outcome: Outcome | None) -> StreamTimeline:
@@ -56,7 +72,7 @@ def response_step(times: CallTimes, refusal: MLStreamError | None, retries: int)
     if refusal is not None:
         return Step(
             "response", "failed", milliseconds, one_line(f"status {times.status}: {refusal.reason}"), details,
-            advice.of_status(times.status),
+            _advice_of_status(times.status),
         )  # fmt: skip
     summary = f"status {times.status}, {shown.get('content-type', 'no content-type')}"
     if times.attempts > 1:
@@ -171,7 +187,7 @@ def _advice_of(outcome: Outcome, times: CallTimes) -> str | None:
     end = times.end if times.end is not None else times.last_read
     if isinstance(outcome, Ending):
         return "Ask for more: a longer prompt, or more tokens. Check what the connector's `_stream` says about the text"
-    return advice.of_end(outcome, end, has_chunks=bool(times.chunks))
+    return _advice_of_end(outcome, end, has_chunks=bool(times.chunks))
 
 
 def _many(count: int, name: str) -> str:
@@ -180,3 +196,42 @@ def _many(count: int, name: str) -> str:
 
 def _seconds(milliseconds: float) -> str:
     return f"{milliseconds:.0f} ms" if milliseconds < 10_000 else f"{milliseconds / 1000:.1f} s"
+
+
+def _advice_of_status(status: int) -> str:
+    """Return what to do about a status that is not 2xx."""
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    if 300 <= status < 400:
+        return "The provider redirects, which no connector follows: put the address that it redirects to into the url"
+    if status >= 500:
+        return "The fault is the provider's, or of a proxy in front of it: call it again later, and see its status page"
+    return "Compare the request with the provider's documentation"
+
+
+def _advice_of_end(error: MLStreamError, milliseconds: float, *, has_chunks: bool) -> str:
+    """Return what to do about a stream that ended in an error, so many milliseconds after its request."""
+    timeout = common_timeout(milliseconds)
+    cut = "" if timeout is None else f" It ended after {timeout} s, which looks like a timeout of one of these."
+    if isinstance(error, ReadTimedOut):
+        return (
+            "Call the provider directly (curl) to see whether it is as silent there. If the model needs so long, raise "
+            "read_timeout in the connector's client_config"
+        )
+    if isinstance(error, StreamTruncated) and has_chunks:
+        return (
+            "The provider, or a proxy or load balancer between here and it, closed the connection too early: look at "
+            f"the timeouts and the logs of each.{cut}"
+        )
+    if has_chunks:
+        return f"The provider ended its stream with an error: its own words are above.{cut}"
+    return (
+        "Check that this model can stream at this url, and that `_llm_interface` or `_stream` in the connector's "
+        "parameters names what the provider sends"
+    )
+
+
+def common_timeout(milliseconds: float) -> int | None:
+    """Return the common timeout that a time is near to, None for any other."""
+    seconds = milliseconds / 1000
+    return next((timeout for timeout in COMMON_TIMEOUTS if -0.1 <= seconds - timeout <= NEAR_SECONDS), None)

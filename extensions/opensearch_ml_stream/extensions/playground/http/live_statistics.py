@@ -1,8 +1,7 @@
 """`/_ui/statistics`: what the server does now, sent each second for as long as somebody looks."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Protocol
+from collections.abc import AsyncIterator
 
 import orjson
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -11,6 +10,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
+from opensearch_ml_stream.extensions.playground.service.live_figures import LiveFigures
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
@@ -24,14 +24,6 @@ EVENTS_OF_A_RIGHT = 10  # after so many it is asked again whether the caller may
 MAX_SEND_SECONDS = 30.0  # for a browser that does not read
 
 
-class LiveStatistics(Protocol):
-    """The use case behind it."""
-
-    async def current(self, caller: Caller) -> Mapping[str, Any]:
-        """Return what the server does now, for the models that the caller may see; Unavailable if that is not known."""
-        ...
-
-
 class LiveStatisticsEndpoint:
     """The ASGI endpoint. Every response ends when `stopping` is set, and when its caller loses the right to it.
 
@@ -39,7 +31,7 @@ class LiveStatisticsEndpoint:
     method's use and says itself when it stops, so the patch neither helps nor harms.
     """
 
-    def __init__(self, statistics: LiveStatistics, gate: Gate, stopping: asyncio.Event) -> None:
+    def __init__(self, statistics: LiveFigures, gate: Gate, stopping: asyncio.Event) -> None:
         self._statistics = statistics
         self._gate = gate
         self._stopping = stopping

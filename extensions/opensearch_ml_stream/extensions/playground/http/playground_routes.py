@@ -8,30 +8,36 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound, Unauthorized
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.extensions.playground.http.admission import admit, may
-from opensearch_ml_stream.extensions.playground.http.live_statistics import LiveStatistics, LiveStatisticsEndpoint
+from opensearch_ml_stream.extensions.playground.extension import UI_PATH
+from opensearch_ml_stream.extensions.playground.http.live_statistics import LiveStatisticsEndpoint
 from opensearch_ml_stream.extensions.playground.http.page_files import PageFile, read_page, read_static_files
-from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel, PlaygroundModels
-from opensearch_ml_stream.extensions.playground.http.user_routes import user_routes
-from opensearch_ml_stream.extensions.playground.paths import UI_PATH
+from opensearch_ml_stream.extensions.playground.service.blueprint_models import NewModel
+from opensearch_ml_stream.extensions.playground.service.live_figures import LiveFigures
+from opensearch_ml_stream.extensions.playground.service.model_changes import AllowedServers, ModelChange, ModelChanges
+from opensearch_ml_stream.extensions.playground.service.playground_models import StoredPlaygroundModels
 from opensearch_ml_stream.rest_handlers import actions
-from opensearch_ml_stream.rest_handlers.callers import Gate
+from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers
-from opensearch_ml_stream.rest_handlers.http.requests import json_body, read_body
+from opensearch_ml_stream.rest_handlers.http.pages import PageTemplate, page_response
+from opensearch_ml_stream.rest_handlers.http.requests import check_query, json_body, query, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
-from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
+from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry, check_ids
 
 PAGE = UI_PATH.removeprefix("/") + "/"  # relative to `/`, so that a proxy may serve all of this below a prefix
 _OF_NEW_MODEL = frozenset({"model_name", "credential", "parameters"})
+_TEXTS = ("name", "description")
+_OBJECTS = ("parameters", "credential", "settings")
+_OF_CONNECTOR = (actions.CONNECTOR_UPDATE, actions.MODEL_UNDEPLOY, actions.MODEL_DEPLOY)
+_LOGGED_OUT = PageTemplate("opensearch_ml_stream.extensions.playground.http", "templates/logged_out.html")
 
 
 def playground_routes(
-    models: PlaygroundModels,
-    statistics: LiveStatistics,
+    models: StoredPlaygroundModels,
+    statistics: LiveFigures,
     in_flight: InFlightResponses,
     gate: Gate,
     version: str,
@@ -48,7 +54,7 @@ def playground_routes(
         return [Route(UI_PATH, off), Route(UI_PATH + "/{path:path}", off)]
     return [
         *_page_routes(gate, version, converses=converses),
-        *user_routes(gate),
+        *_user_routes(gate),
         *_model_routes(models, gate),
         *_blueprint_routes(models, Entry(gate, in_flight.bodies)),
         Route(UI_PATH + "/statistics", LiveStatisticsEndpoint(statistics, gate, in_flight.stopping)),
@@ -88,25 +94,25 @@ def _page_routes(gate: Gate, version: str, *, converses: bool) -> list[Route]:
     return [Route(UI_PATH, redirect), Route(UI_PATH + "/", show), Route(UI_PATH + "/static/{file}", show_file)]
 
 
-def _model_routes(models: PlaygroundModels, gate: Gate) -> list[Route]:
+def _model_routes(models: StoredPlaygroundModels, gate: Gate) -> list[Route]:
     async def list_all(request: Request) -> Response:
         """List the models that the caller may see."""
-        caller = await admit(request, gate, actions.MODEL_SEARCH)
-        shows_settings = await may(request, gate, actions.MODEL_GET)
+        caller = await _admit(request, gate, actions.MODEL_SEARCH)
+        shows_settings = await _may(request, gate, actions.MODEL_GET)
         return json_response(request, {"models": await models.listed(caller, shows_settings=shows_settings)})
 
     async def show(request: Request) -> Response:
         """Return what a form for a call of a model asks."""
-        caller = await admit(request, gate, actions.MODEL_GET)
-        shows_connector = await may(request, gate, actions.CONNECTOR_GET)
+        caller = await _admit(request, gate, actions.MODEL_GET)
+        shows_connector = await _may(request, gate, actions.CONNECTOR_GET)
         form = await models.form(caller, request.path_params["id"], shows_connector=shows_connector)
         return json_response(request, form)
 
     async def delete(request: Request) -> Response:
         """Undeploy and delete a model, and its connector if nothing else needs that."""
-        await admit(request, gate, actions.MODEL_UNDEPLOY)
-        caller = await admit(request, gate, actions.MODEL_DELETE)
-        with_connector = await may(request, gate, actions.CONNECTOR_DELETE)
+        await _admit(request, gate, actions.MODEL_UNDEPLOY)
+        caller = await _admit(request, gate, actions.MODEL_DELETE)
+        with_connector = await _may(request, gate, actions.CONNECTOR_DELETE)
         return json_response(
             request, await models.delete(caller, request.path_params["id"], with_connector=with_connector)
         )
@@ -118,19 +124,17 @@ def _model_routes(models: PlaygroundModels, gate: Gate) -> list[Route]:
     ]
 
 
-def _blueprint_routes(models: PlaygroundModels, entry: Entry) -> list[Route]:
+def _blueprint_routes(models: StoredPlaygroundModels, entry: Entry) -> list[Route]:
     async def list_all(request: Request) -> Response:
         """List the blueprints, with the credentials and parameters that each takes."""
-        await admit(request, entry.gate, actions.CONNECTOR_CREATE)
+        await _admit(request, entry.gate, actions.CONNECTOR_CREATE)
         return json_response(request, {"blueprints": models.blueprints()})
 
     async def create(request: Request) -> Response:
         """Make a connector and a deployed model from a blueprint."""
-        await admit(request, entry.gate, actions.MODEL_REGISTER)
-        caller = await admit(request, entry.gate, actions.CONNECTOR_CREATE)
-        with BodyReservation(entry.bodies) as reservation:
-            data = await read_body(request.scope, request.receive, reservation)
-            new = _new_model(json_body(request.scope, data))
+        await _admit(request, entry.gate, actions.MODEL_REGISTER)
+        caller = await _admit(request, entry.gate, actions.CONNECTOR_CREATE)
+        new = _new_model(await _body(request, entry, written_numbers=True))
         return json_response(request, await models.create(caller, request.path_params["name"], new))
 
     return [
@@ -139,9 +143,8 @@ def _blueprint_routes(models: PlaygroundModels, entry: Entry) -> list[Route]:
     ]
 
 
-def _new_model(data: bytes) -> NewModel:
+def _new_model(body: dict[str, Any]) -> NewModel:
     """Read the body of a request for a new model; InvalidRequest names what is wrong with it."""
-    body = jsontext.load_object(data, written_numbers=True)
     if unknown := sorted(body.keys() - _OF_NEW_MODEL):
         raise InvalidRequest(f"Unknown member [{unknown[0]}]; a new model has {', '.join(sorted(_OF_NEW_MODEL))}")
     name = body.get("model_name")
@@ -158,3 +161,103 @@ def _object(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidRequest(f"{name} must be an object")
     return value
+
+
+def _user_routes(gate: Gate) -> list[Route]:
+    async def show(request: Request) -> Response:
+        """Say who calls, by name and roles."""
+        caller = await gate.admit(request.scope)
+        check_query(request.scope, query(request.scope))
+        user = {"name": caller.name, "roles": sorted(caller.roles), "asks_for_login": gate.asks_for_login}
+        return json_response(request, user)
+
+    async def log_out(request: Request) -> Response:
+        """Let the browser forget the login of `?user=NAME`.
+
+        A browser keeps a name and a password until they are refused, so they are, here alone: it asks for others, which
+        lead to the page. Whoever cancels is logged out.
+        """
+        caller = await gate.admit(request.scope)
+        if caller.name != request.query_params.get("user"):
+            return with_security_headers(request.scope, Response(status_code=302, headers={"Location": "./"}))
+        response = page_response(request.scope, await _LOGGED_OUT.render())
+        response.status_code = 401
+        response.headers["WWW-Authenticate"] = Unauthorized().challenge
+        return response
+
+    return [Route(UI_PATH + "/user", show), Route(UI_PATH + "/logout", log_out)]
+
+
+def model_settings_routes(models: ModelChanges, servers: AllowedServers, entry: Entry) -> list[Route]:
+    """Return the routes of a model's editor, `/_ui/models/{id}/settings`, and `/_ui/servers`, which models may call."""
+
+    async def show(request: Request) -> Response:
+        """Return what the editor of a model shows."""
+        caller = await _admit(request, entry.gate, actions.MODEL_GET)
+        shows_connector = await _may(request, entry.gate, actions.CONNECTOR_GET)
+        shown = await models.shown(caller, request.path_params["id"], shows_connector=shows_connector)
+        return json_response(request, shown)
+
+    async def change(request: Request) -> Response:
+        """Change a model, its connector's values and its limits."""
+        caller = await _admit(request, entry.gate, actions.MODEL_UPDATE)
+        wanted = _model_change(await _body(request, entry))
+        if wanted.of_connector:
+            for action in _OF_CONNECTOR:
+                await _admit(request, entry.gate, action)
+        return json_response(request, await models.change(caller, request.path_params["id"], wanted))
+
+    async def allow(request: Request) -> Response:
+        """Let connectors call a server."""
+        await _admit(request, entry.gate, actions.SETTINGS_UPDATE)
+        await _admit(request, entry.gate, actions.SETTINGS_GET)
+        body = await _body(request, entry)
+        if body.keys() != {"url"} or not isinstance(body["url"], str) or "://" not in body["url"]:
+            raise InvalidRequest("The body is one [url] with its scheme, such as http://10.0.0.5:8000")
+        return json_response(request, await servers.allow(body["url"]))
+
+    settings = UI_PATH + "/models/{id}/settings"
+    return [
+        Route(settings, show),
+        Route(settings, change, methods=["PUT"]),
+        Route(UI_PATH + "/servers", allow, methods=["POST"]),
+    ]
+
+
+def _model_change(body: dict[str, Any]) -> ModelChange:
+    """Read the body of a change; InvalidRequest names what is wrong with it."""
+    if unknown := sorted(body.keys() - {*_TEXTS, *_OBJECTS}):
+        raise InvalidRequest(f"Unknown member [{unknown[0]}]; a change has {', '.join((*_TEXTS, *_OBJECTS))}")
+    for name, value in body.items():
+        if name in _TEXTS and not isinstance(value, str):
+            raise InvalidRequest(f"{name} must be a string")
+        if name in _OBJECTS and not isinstance(value, dict):
+            raise InvalidRequest(f"{name} must be an object")
+    if not body.get("name", "-").strip():
+        raise InvalidRequest("name must be a string that is not blank")
+    if wrong := [key for key, value in body.get("credential", {}).items() if not isinstance(value, str)]:
+        raise InvalidRequest(f"credential [{wrong[0]}] must be a string")
+    return ModelChange(**body)
+
+
+async def _body(request: Request, entry: Entry, *, written_numbers: bool = False) -> dict[str, Any]:
+    with BodyReservation(entry.bodies) as reservation:
+        data = await read_body(request.scope, request.receive, reservation)
+        return jsontext.load_object(json_body(request.scope, data), written_numbers=written_numbers)
+
+
+async def _admit(request: Request, gate: Gate, action: str) -> Caller:
+    """Return the caller, who may do the action; InvalidRequest for a query or an id that nothing can have."""
+    caller = await gate.admit(request.scope, action)
+    check_query(request.scope, query(request.scope))
+    check_ids(request.path_params)
+    return caller
+
+
+async def _may(request: Request, gate: Gate, action: str) -> bool:
+    """Return whether the caller may do the action."""
+    try:
+        await gate.admit(request.scope, action)
+    except Forbidden:
+        return False
+    return True

@@ -14,7 +14,6 @@ from opensearch_ml_stream.client.blueprints import (
 )
 from opensearch_ml_stream.client.errors import RequestRefused
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound
-from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, find
 from opensearch_ml_stream.plugin.store import Index, Store
@@ -23,6 +22,15 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 MADE_BY = "_made_by"
 PLAYGROUND = "playground"
 """The parameter, and its value, that tell a connector of the playground from all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewModel:
+    """A model to make from a blueprint; without a name it gets the blueprint's."""
+
+    name: str | None = None
+    credential: Mapping[str, str] = field(default_factory=dict)
+    parameters: Json = field(default_factory=dict)
 
 
 def installed_blueprints() -> Mapping[str, Blueprint]:

@@ -32,7 +32,7 @@ class _Sample:
 
 
 class LiveFigures:
-    """Fits `extensions.playground.http.live_statistics.LiveStatistics`.
+    """The figures of a server, whichever of its workers is asked.
 
     However many ask, the files that all workers write are read once a second. `tokens` returns how many tokens each
     model has produced.

@@ -1,5 +1,6 @@
-"""A model as its editor shows it, and its changes: of the model, its connector and its limits at once."""
+"""What the editor of a model shows and changes: of the model, its connector and limits, and of trusted servers."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,20 +8,50 @@ from typing import Any
 from opensearch_ml_stream.client.blueprints import Blueprint
 from opensearch_ml_stream.connectors.errors import Forbidden
 from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
-from opensearch_ml_stream.extensions.playground.http.model_use_cases import ModelChange
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed
 from opensearch_ml_stream.plugin.registry.model_settings import MEMBER
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_model
+from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings
+from opensearch_ml_stream.plugin.settings.endpoint_permissions import EndpointPermissions, origin_pattern
 from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.plugin.upstream.allowing_endpoints import has_private_address, is_allowed
+from opensearch_ml_stream.plugin.upstream.target import parse_target
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 _OF_THE_SIDECAR = "_"  # parameters that begin so say how the connector is read, and are no provider's
 
 
 @dataclass(frozen=True, slots=True)
+class ModelChange:
+    """What is to be changed of a model; None stays as it is.
+
+    Of `parameters`, `credential` and `settings` only the members that are given change. A member of `settings` that is
+    null is removed.
+    """
+
+    name: str | None = None
+    description: str | None = None
+    parameters: Json | None = None
+    credential: Mapping[str, str] | None = None
+    settings: Json | None = None
+
+    @property
+    def of_model(self) -> dict[str, Any]:
+        """The body of an update of the model."""
+        given = {"name": self.name, "description": self.description, "_sidecar": self.settings}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def of_connector(self) -> dict[str, Any]:
+        """The body of an update of its connector."""
+        given = {"parameters": self.parameters, "credential": self.credential}
+        return {name: value for name, value in given.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
 class ModelChanges:
-    """Fits `http.model_use_cases.ModelChanges`, over the use cases of the API."""
+    """A model as its editor shows it, and its changes, over the use cases of the API."""
 
     store: Store
     registry: Registry
@@ -105,3 +136,22 @@ def _calls(actions: Sequence[Json]) -> list[tuple[Any, Any]]:
 
 def _credential(name: str, made_of: Blueprint | None) -> Json:
     return {"name": name, "help": "" if made_of is None else made_of.credential.get(name, "")}
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedServers:
+    """The servers that connectors may call; allowed here as `opensearch-ml-stream endpoints allow` does."""
+
+    settings: DynamicSettings
+
+    async def allow(self, url: str) -> Json:
+        """Let connectors call the server of a URL, at its private address too if it has one."""
+        target = parse_target(url)
+        origin = target.origins[0]
+        needs_private = await asyncio.to_thread(has_private_address, target.host)
+        before = EndpointPermissions.of({**self.settings.defaults(), **await self.settings.persistent()})
+        after = before.with_pattern(origin_pattern(origin), is_private=needs_private)
+        is_new = before != after and not is_allowed(url, before, needs_private=needs_private)
+        if is_new:
+            await self.settings.change(after.settings)
+        return {"origin": origin, "is_private": needs_private, "is_new": is_new}

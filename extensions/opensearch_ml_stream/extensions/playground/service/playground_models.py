@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Connector, read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest
@@ -10,27 +11,27 @@ from opensearch_ml_stream.connectors.model_options import InputOptions, read_sid
 from opensearch_ml_stream.connectors.predict.model_inputs import find_model_inputs
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
-from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
-from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
+from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels, NewModel
 from opensearch_ml_stream.extensions.playground.service.model_form import FormParameter, ModelForm, find_model_form
-from opensearch_ml_stream.extensions.playground.service.model_overviews import OF_MODEL, ModelOverviews
 from opensearch_ml_stream.plugin.connector_protocol import ModelAdditions, find_own_requests
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.model_settings import stored_settings
 from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, Json, connector_of, existing_model
+from opensearch_ml_stream.plugin.security.access_control import PUBLIC
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 MAX_LISTED = 1_000
+_OF_MODEL = ("model_group_id", "rate_limiter", "is_enabled")
 _AT_ONCE = 50  # models whose connectors are read before other requests get their turn
-_SHOWN = ["name", "description", "model_state", "connector_id", "connector", *OF_MODEL]
+_SHOWN = ["name", "description", "model_state", "connector_id", "connector", *_OF_MODEL]
 _OF_CONNECTOR = ["name", "version", "protocol", "parameters", "actions"]
 _FORM_OF_A_PROTOCOL = ModelForm("inputs", "inputs", (FormParameter("inputs", None),))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPlaygroundModels:
-    """Fits `playground.http.playground_use_cases.PlaygroundModels`."""
+    """Models of the store as the playground shows, makes and deletes them."""
 
     store: Store
     registry: Registry
@@ -165,4 +166,53 @@ def _parameter(parameter: FormParameter, *, shows_value: bool) -> Json:
         "default": parameter.default if is_shown else None,
         "required": parameter.is_required,
         "is_secret": False,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOverviews:
+    """Reads what belongs to many models at once, by one search of each index."""
+
+    store: Store
+    registry: Registry
+
+    async def of(self, caller: Caller, models: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Return `access`, `settings`, `rate_limiter` and `is_enabled` of models by id, for one who may get them.
+
+        `access` is `{"mode", "owner", "roles"}` where modes of access hold for somebody, else None; `settings` are the
+        sidecar's, as they were given.
+        """
+        settings = await self._sources(Index.MODEL_SETTINGS, models)
+        groups = await self._groups(caller, models)
+        return {
+            model_id: {
+                "access": _access(groups.get(source.get("model_group_id", ""))),
+                "settings": settings.get(model_id, {}).get("settings", {}),
+                "rate_limiter": source.get("rate_limiter"),
+                "is_enabled": source.get("is_enabled") is not False,
+            }
+            for model_id, source in models.items()
+        }
+
+    async def _groups(self, caller: Caller, models: Mapping[str, Json]) -> Mapping[str, Json]:
+        if not self.registry.models.access.groups.applies_to(caller):
+            return {}
+        return await self._sources(Index.MODEL_GROUP, (source.get("model_group_id", "") for source in models.values()))
+
+    async def _sources(self, index: Index, ids: Iterable[str]) -> Mapping[str, Json]:
+        wanted = sorted({id for id in ids if id})
+        if not wanted:
+            return {}
+        body: Json = {"query": {"ids": {"values": wanted}}, "size": len(wanted)}
+        hits = (await self.store.search(index, body))["hits"]["hits"]
+        return {hit["_id"]: hit["_source"] for hit in hits}
+
+
+def _access(group: Json | None) -> dict[str, Any] | None:
+    if group is None or not group.get("owner"):  # without an owner it is everyone's
+        return None
+    return {
+        "mode": group.get("access") or PUBLIC,
+        "owner": group["owner"].get("name", ""),
+        "roles": list(group.get("backend_roles") or ()),
     }

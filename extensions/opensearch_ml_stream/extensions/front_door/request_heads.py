@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.front_door.relay.hop_by_hop import Headers, end_to_end, head_lines, trailer_fields
+from opensearch_ml_stream.extensions.front_door.hop_by_hop import Headers, end_to_end, head_lines, trailer_fields
 from opensearch_ml_stream.plugin.security.caller_headers import TrustedProxy, peer_address
 
 _XFF = b"x-forwarded-for"

@@ -8,8 +8,8 @@ import pytest
 from starlette.applications import Starlette
 
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unavailable
-from opensearch_ml_stream.extensions.front_door.http import cluster_nodes
-from opensearch_ml_stream.extensions.front_door.http.cluster_nodes import ClusterNodes, ClusterReader, merged
+from opensearch_ml_stream.extensions.front_door import cluster_nodes
+from opensearch_ml_stream.extensions.front_door.cluster_nodes import ClusterNodes, merged
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.callers import OpenGate, Scope
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
@@ -17,14 +17,14 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.monitoring.profiles import profile_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
 from tests.asgi_exchange import send_request
-from tests.front_door.http.scripted_cluster import ScriptedCluster
+from tests.front_door.scripted_cluster import ScriptedCluster
 from tests.recording_services import RecordingProfiles, RecordingStats
 
 BASE = "/_plugins/_ml"
 OWN = {"done": True}
 
 
-def application(cluster: ClusterReader) -> Starlette:
+def application(cluster: Any) -> Starlette:
     entry = Entry(OpenGate(), BodyMemory(1000, 10_000))
     nodes = ClusterNodes(cluster)
     return rest_application(

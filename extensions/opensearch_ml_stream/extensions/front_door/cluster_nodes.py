@@ -2,27 +2,19 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
-from starlette.types import Scope
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.extensions.front_door.cluster_requests import ClusterRequests
 from opensearch_ml_stream.rest_handlers.resource_endpoint import ParsedRequest
 
 WAIT_SECONDS = 5.0  # for nodes that do not respond; the sidecar's own figures are not held up longer
 
 _OWN_PARAMETERS = ("view",)  # of the query; the others are about the form of the response, which is made here
-
-
-class ClusterReader(Protocol):
-    """What asks the cluster, for the caller of a request."""
-
-    async def fetch(self, scope: Scope, path: str, body: bytes = b"") -> tuple[int, bytes]:
-        """Return status and body of a GET; MLStreamErrors where the caller may not, or no host responds."""
-        ...
 
 
 class ClusterNodes:
@@ -31,7 +23,7 @@ class ClusterNodes:
     Where it refuses, is not there, or does not respond, the sidecar's response is all there is.
     """
 
-    def __init__(self, cluster: ClusterReader) -> None:
+    def __init__(self, cluster: ClusterRequests) -> None:
         self._cluster = cluster
 
     async def add_to(self, own: Mapping[str, Any], request: ParsedRequest) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """`/models/{id}/_diagnose`: one streamed call of a model's provider, step by step."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.extensions.doctor.diagnosis.stored_models import StoredModelDiagnoses
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
@@ -30,20 +31,10 @@ _BODY: Schema = {
 }
 
 
-class Diagnoses(Protocol):
-    """The use case behind the route. Errors are MLStreamErrors, those of a prediction before the provider is called."""
-
-    async def diagnose(
-        self, caller: Caller, model_id: str, parameters: Mapping[str, str], *, record: bool
-    ) -> Mapping[str, Any]:
-        """Return `{"works", "steps", ...}`; what the provider does wrong is in it, no error."""
-        ...
-
-
 class _DiagnoseEndpoint:
     """An ASGI endpoint that ends the provider call when the client disconnects."""
 
-    def __init__(self, diagnoses: Diagnoses, in_flight: InFlightResponses, gate: Gate) -> None:
+    def __init__(self, diagnoses: StoredModelDiagnoses, in_flight: InFlightResponses, gate: Gate) -> None:
         self._diagnoses = diagnoses
         self._in_flight = in_flight
         self._gate = gate
@@ -81,7 +72,7 @@ class _DiagnoseEndpoint:
         return caller, predict_input.parameters, _flag(jsontext.load_object(body), "record")
 
 
-def diagnosis_routes(diagnoses: Diagnoses, in_flight: InFlightResponses, gate: Gate) -> list[Route]:
+def diagnosis_routes(diagnoses: StoredModelDiagnoses, in_flight: InFlightResponses, gate: Gate) -> list[Route]:
     """Return the route of diagnoses, with and without a slash at its end."""
     endpoint = _DiagnoseEndpoint(diagnoses, in_flight, gate)
     path = BASE_PATH + "/models/{id}/_diagnose"

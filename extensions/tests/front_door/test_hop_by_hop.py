@@ -2,7 +2,7 @@
 
 import pytest
 
-from opensearch_ml_stream.extensions.front_door.relay.hop_by_hop import end_to_end, trailer_fields
+from opensearch_ml_stream.extensions.front_door.hop_by_hop import end_to_end, trailer_fields
 
 
 def test_headers_of_the_connection_and_those_that_it_names_stay_behind() -> None:

@@ -8,9 +8,9 @@ from contextlib import suppress
 from starlette.types import Message, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Unavailable
-from opensearch_ml_stream.extensions.front_door.relay.cluster_hosts import ClusterHosts, Host, HostConnection
-from opensearch_ml_stream.extensions.front_door.relay.hop_by_hop import Headers, end_to_end, head_lines, trailer_fields
-from opensearch_ml_stream.extensions.front_door.relay.request_heads import RequestHeads
+from opensearch_ml_stream.extensions.front_door.cluster_hosts import ClusterHosts, Host, HostConnection
+from opensearch_ml_stream.extensions.front_door.hop_by_hop import Headers, end_to_end, head_lines, trailer_fields
+from opensearch_ml_stream.extensions.front_door.request_heads import RequestHeads
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from opensearch_ml_stream.plugin.upstream.http1.response_head import Head
 from opensearch_ml_stream.plugin.upstream.network_errors import BrokenConnection

@@ -5,15 +5,18 @@ whether a connector is for agents, which run in the cluster, too.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any, Protocol
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from math import inf
+from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.extensions.front_door.http.replayed_body import ReplayedBody
+from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
+from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
@@ -21,6 +24,9 @@ from opensearch_ml_stream.rest_handlers.http.requests import json_body, read_bod
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
 
 MAX_MODEL_IDS = 10_000  # of one request to undeploy
+
+_SEARCHED = 1000  # ids in one search
+_MAX_MODELS = 10_000  # of a worker; an id has 20 characters
 
 _OPERATIONS = "_predict|_batch_predict|_deploy|_load|_undeploy|_unload"
 _OF_ONE_MODEL = re.compile(
@@ -37,22 +43,46 @@ IsOfCluster = Callable[[Mapping[str, Any]], Awaitable[bool]]
 """Whether a request with that body is the cluster's."""
 
 
-class ModelKinds(Protocol):
-    """What is stored of each model that says where it runs."""
+class StoredModelKinds:
+    """Whether models are local, by what is stored of them.
+
+    A stored model stays of its kind, so the store is asked once; about a model that is not stored it is asked again.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._is_local = RefreshingCache[str, bool](inf, inf, _MAX_MODELS)
 
     def known(self, model_id: str) -> bool | None:
-        """Whether the model is not a remote one, without asking the store; None if that is not known."""
-        ...
+        """Whether the model is not a remote one; None if the store has not been asked about it."""
+        return self._is_local.held(model_id)
 
     async def local_among(self, model_ids: Collection[str]) -> frozenset[str]:
         """Return the ids of those models that are stored and not remote; Unavailable if the store does not respond."""
-        ...
+        local = {model_id for model_id in model_ids if self._is_local.held(model_id)}
+        for model_id, source in await self._stored([id for id in model_ids if id not in self._is_local]):
+            is_local = source.get("algorithm", "REMOTE") != "REMOTE"
+            self._is_local.put(model_id, is_local)
+            if is_local:
+                local.add(model_id)
+        return frozenset(local)
+
+    async def _stored(self, model_ids: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
+        if len(model_ids) == 1:  # found as soon as it is stored, whoever stored it
+            document = await self._store.get(Index.MODEL, model_ids[0])
+            return [] if document is None else [(document.id, document.source)]
+        hits = []
+        for start in range(0, len(model_ids), _SEARCHED):
+            query = {"ids": {"values": model_ids[start : start + _SEARCHED]}}
+            body = {"query": query, "size": _SEARCHED, "_source": ["algorithm"]}
+            hits += (await self._store.search(Index.MODEL, body))["hits"]["hits"]
+        return [(hit["_id"], hit["_source"]) for hit in hits]
 
 
 class ModelsOfCluster:
     """Sends requests for one local model to `cluster`."""
 
-    def __init__(self, kinds: ModelKinds, cluster: ASGIApp, gate: Gate) -> None:
+    def __init__(self, kinds: StoredModelKinds, cluster: ASGIApp, gate: Gate) -> None:
         self._kinds = kinds
         self._cluster = cluster
         self._gate = gate
@@ -77,7 +107,7 @@ class LocalModels:
     What cannot be read, and a caller who is not let in, is left to `own`, which says what is wrong.
     """
 
-    def __init__(self, kinds: ModelKinds, cluster: ASGIApp, own: ASGIApp, gate: Gate, bodies: BodyMemory) -> None:
+    def __init__(self, kinds: StoredModelKinds, cluster: ASGIApp, own: ASGIApp, gate: Gate, bodies: BodyMemory) -> None:
         self._kinds = kinds
         self._cluster = cluster
         self._models = ModelsOfCluster(kinds, cluster, gate)
@@ -123,7 +153,7 @@ class LocalModels:
         if not goes_on:
             await self._own(scope, body.again, send)
 
-    async def _read(self, scope: Scope, body: ReplayedBody, reservation: BodyReservation) -> Mapping[str, Any]:
+    async def _read(self, scope: Scope, body: "ReplayedBody", reservation: BodyReservation) -> Mapping[str, Any]:
         """Return the body of a caller who is let in; the pieces that came are kept, however it ends."""
         await self._gate.admit(scope)
         data = await read_body(scope, body.first, reservation)
@@ -162,3 +192,21 @@ async def _creates_for_agents(body: Mapping[str, Any]) -> bool:
     """Whether a connector to an MCP server is created: agents alone use it."""
     protocol = body.get("protocol")
     return isinstance(protocol, str) and protocol.startswith("mcp_")
+
+
+class ReplayedBody:
+    """Keeps what a first reader receives; `again` gives it to a second, and after that what still comes."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._kept: deque[Message] = deque()
+
+    async def first(self) -> Message:
+        """Receive a message for the first reader."""
+        message = await self._receive()
+        self._kept.append(message)
+        return message
+
+    async def again(self) -> Message:
+        """Receive a message for the second reader."""
+        return self._kept.popleft() if self._kept else await self._receive()

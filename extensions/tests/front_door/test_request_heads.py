@@ -3,7 +3,7 @@
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.front_door.relay.request_heads import RequestHead, RequestHeads
+from opensearch_ml_stream.extensions.front_door.request_heads import RequestHead, RequestHeads
 
 UPWARDS = [
     b"/../secretapp/x", b"/..", b"/a/../../x", b"/%2e%2e/x", b"/%2E./x", b"/.%2e", b"/a/..%2f..%2fx", b"/..%5cx",

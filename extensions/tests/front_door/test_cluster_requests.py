@@ -1,12 +1,14 @@
 """Which requests go on to the cluster, for whom, and how its response comes back."""
 
+from typing import Any, cast
+
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Unauthorized
-from opensearch_ml_stream.extensions.front_door.http.cluster_requests import ClusterRequests
+from opensearch_ml_stream.extensions.front_door.cluster_requests import ClusterRequests
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import OpenGate
@@ -14,7 +16,7 @@ from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry, Operation, ParsedRequest, resource_routes
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
 from tests.asgi_exchange import SECURITY_HEADERS, Exchange, send_request
-from tests.front_door.http.scripted_cluster import PassingRecordingGate, ScriptedCluster
+from tests.front_door.scripted_cluster import PassingRecordingGate, ScriptedCluster
 
 BASE = "/_plugins/_ml"
 AS_IT_IS = {"content-type": "application/json", "vary": "Accept", "Referrer-Policy": "origin"}
@@ -41,7 +43,7 @@ def application(cluster: ScriptedCluster, gate: PassingRecordingGate) -> Starlet
     async def ping() -> None:
         return
 
-    requests = ClusterRequests(cluster, gate)
+    requests = ClusterRequests(cast(Any, cluster), gate)
     things = {"GET": Operation(get, "things/get")}
     routes = [
         *resource_routes("/things/{id}", things, Entry(gate, BodyMemory(1000, 10_000), requests)),
@@ -98,7 +100,7 @@ async def test_the_gate_says_who_may_and_what_goes_on_of_the_headers(
     method, target = line.split(" ")
     for raised in (None, error):
         gate = PassingRecordingGate(raised)
-        application = ClusterRequests(cluster, gate)
+        application = ClusterRequests(cast(Any, cluster), gate)
         exchange = await send_request(application, method, target, headers={"authorization": "Bearer k", "a": "b"})
         assert exchange.status == (200 if raised is None else status)
         assert gate.asked == [("pass",)]
@@ -132,7 +134,7 @@ async def test_requests_of_the_cluster_are_not_looked_for_among_the_routes(
             looked_for.append(scope["path"])
             return super().matches(scope)
 
-    requests = ClusterRequests(cluster, gate)
+    requests = ClusterRequests(cast(Any, cluster), gate)
     application = rest_application([Watched("/metrics", requests)], PATHS, other_server=requests)
     for path in ("/index/_search", "/metrics-2", "/metrics", f"{BASE}/agents/a"):
         await send_request(application, "POST", path)

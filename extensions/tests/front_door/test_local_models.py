@@ -3,7 +3,8 @@
 import gzip
 import json
 from collections import defaultdict
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Any, cast
 
 import pytest
 from starlette.responses import JSONResponse
@@ -11,10 +12,18 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.errors import Unauthorized, Unavailable
-from opensearch_ml_stream.extensions.front_door.http.local_models import MAX_MODEL_IDS, LocalModels, ModelsOfCluster
+from opensearch_ml_stream.extensions.front_door import local_models
+from opensearch_ml_stream.extensions.front_door.local_models import (
+    MAX_MODEL_IDS,
+    LocalModels,
+    ModelsOfCluster,
+    StoredModelKinds,
+)
+from opensearch_ml_stream.plugin.store import Document, Index
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from tests.asgi_exchange import JSON_HEADERS, Exchange, send_request
-from tests.front_door.http.scripted_cluster import ScriptedCluster, ScriptedKinds
+from tests.front_door.scripted_cluster import ScriptedCluster, ScriptedKinds
 from tests.recording_gate import RecordingGate
 from tests.scripted_predictions import STREAM_PATH, ScriptedPredictions, Sidecar, stream_request
 
@@ -41,7 +50,7 @@ class Setup:
         self.cluster, self.own = ScriptedCluster(), ScriptedCluster(response={"of": "sidecar"})
         self.gate, self.kinds = gate or RecordingGate(), kinds or ScriptedKinds()
         self.bodies = BodyMemory(LIMIT, 10 * LIMIT)
-        self.application = LocalModels(self.kinds, self.cluster, self.own, self.gate, self.bodies)
+        self.application = LocalModels(cast(Any, self.kinds), self.cluster, self.own, self.gate, self.bodies)
 
     async def send(self, method: str, target: str, body: Any = None) -> str:
         """Send a request; return who has responded, and check that they got it as it was sent."""
@@ -178,7 +187,7 @@ async def test_a_client_that_disconnects_within_its_body_is_seen_to_by_the_sidec
         await JSONResponse({})(scope, receive, send)
 
     setup = Setup()
-    application = LocalModels(setup.kinds, setup.cluster, own, setup.gate, setup.bodies)
+    application = LocalModels(cast(Any, setup.kinds), setup.cluster, own, setup.gate, setup.bodies)
     await Exchange("POST", REGISTER, [b"{"], JSON_HEADERS, cut=True).run(application)
     assert seen == {"http.request": 1, "http.disconnect": 2}
 
@@ -187,7 +196,7 @@ async def test_a_stream_of_a_local_model_goes_to_the_cluster() -> None:
     setup = Setup()
     sidecar = Sidecar(
         ScriptedPredictions([Chunk("a")], Ending("stop")),
-        relay_if_elsewhere=ModelsOfCluster(setup.kinds, setup.cluster, setup.gate).takes,
+        relay_if_elsewhere=ModelsOfCluster(cast(Any, setup.kinds), setup.cluster, setup.gate).takes,
     )
     exchange = await stream_request(f"{BASE}/models/local-1/_predict/stream").run(sidecar.application)
     assert exchange.json() == {"of": "cluster"}
@@ -196,3 +205,66 @@ async def test_a_stream_of_a_local_model_goes_to_the_cluster() -> None:
     assert (exchange.complete, len(setup.cluster.sent)) == (True, 1)
     exchange = await send_request(sidecar.application, "GET", f"{BASE}/models/local-1/_predict/stream")
     assert (exchange.status, len(setup.cluster.sent)) == (405, 1)
+
+
+STORED = {"kmeans": {"algorithm": "KMEANS"}, "remote": {"algorithm": "REMOTE"}, "old": {"name": "without one"}}
+
+
+class CountingStore(SQLiteStore):
+    """A store in memory that counts what it is asked."""
+
+    reads = searches = 0
+
+    async def get(self, index: Index, id: str) -> Document | None:
+        """Return the document."""
+        self.reads += 1
+        return await super().get(index, id)
+
+    async def search(self, index: Index, body: Any) -> dict[str, Any]:
+        """Search."""
+        self.searches += 1
+        return await super().search(index, body)
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[CountingStore]:
+    store = CountingStore(":memory:")
+    for id, source in STORED.items():
+        await store.create(Index.MODEL, source, id)
+    yield store
+    await store.close()
+
+
+@pytest.mark.parametrize(("id", "is_local"), [("kmeans", True), ("remote", False), ("old", False)])
+async def test_the_store_is_asked_once_about_a_model(store: CountingStore, id: str, is_local: bool) -> None:
+    kinds = StoredModelKinds(store)
+    assert kinds.known(id) is None
+    for _ in range(3):
+        assert (await kinds.local_among([id]) == {id}) is is_local
+        assert kinds.known(id) is is_local
+    assert (store.reads, store.searches) == (1, 0)
+
+
+async def test_a_model_that_is_not_stored_is_looked_for_again(store: CountingStore) -> None:
+    kinds = StoredModelKinds(store)
+    assert await kinds.local_among(["new"]) == frozenset()
+    assert kinds.known("new") is None
+    await store.create(Index.MODEL, {"algorithm": "KMEANS"}, "new")
+    assert await kinds.local_among(["new"]) == {"new"}
+
+
+async def test_many_models_are_asked_about_together(store: CountingStore) -> None:
+    kinds = StoredModelKinds(store)
+    ids = {"kmeans", "remote", "old", *(f"absent-{number}" for number in range(2000))}
+    assert await kinds.local_among(ids) == {"kmeans"}
+    assert (store.reads, store.searches) == (0, 3)
+    assert await kinds.local_among(["kmeans", "remote"]) == {"kmeans"}
+    assert store.searches == 3
+
+
+async def test_no_more_models_are_held_than_fit(store: CountingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_models, "_MAX_MODELS", 2)
+    kinds = StoredModelKinds(store)
+    for id in STORED:
+        await kinds.local_among([id])
+    assert [kinds.known(id) for id in STORED] == [None, False, False]

@@ -1,3 +1,0 @@
-"""Where the playground's routes stand."""
-
-UI_PATH = "/_ui"
