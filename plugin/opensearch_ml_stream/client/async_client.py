@@ -10,10 +10,10 @@ import yarl
 from opensearchpy import AIOHttpConnection, AsyncHttpConnection, AsyncOpenSearch
 from opensearchpy.exceptions import ImproperlyConfigured
 
-from opensearch_ml_stream.client import core
-from opensearch_ml_stream.client.core import AUTHORIZATION, IDLE_SECONDS, Access, Operation, T, UseCase
+from opensearch_ml_stream.client import use_cases
 from opensearch_ml_stream.client.errors import SidecarError, broken, connection_failed, error_response, silent
 from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader
+from opensearch_ml_stream.client.use_cases import AUTHORIZATION, IDLE_SECONDS, Access, Operation, T, UseCase
 
 
 def async_predict_stream(
@@ -35,7 +35,7 @@ def async_predict_stream(
         async for chunk in async_predict_stream(client, model_id, {"inputs": "Why is the sky blue?"}):
             print(chunk.text, end="", flush=True)
     """
-    return _stream(client, core.streamed_prediction(model_id, parameters), Access(url, api_key, idle_timeout))
+    return _stream(client, use_cases.streamed_prediction(model_id, parameters), Access(url, api_key, idle_timeout))
 
 
 class AsyncStreamingMLClient:
@@ -71,7 +71,7 @@ class AsyncStreamingMLClient:
         name: str | None = None,
     ) -> str:
         """Create a connector from a blueprint; as `StreamingMLClient.create_connector`."""
-        return await self._run(core.create_connector(blueprint_file, parameters, credential, name))
+        return await self._run(use_cases.create_connector(blueprint_file, parameters, credential, name))
 
     async def create_model(
         self,
@@ -82,21 +82,21 @@ class AsyncStreamingMLClient:
         name: str | None = None,
     ) -> str:
         """Create a model with a connector of its own; as `StreamingMLClient.create_model`."""
-        return await self._run(core.create_model(blueprint_file, parameters, credential, name))
+        return await self._run(use_cases.create_model(blueprint_file, parameters, credential, name))
 
     async def predict(self, model_id: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the whole response at once: `{"inference_results": [...]}`."""
-        return await self._run(core.predict(model_id, parameters))
+        return await self._run(use_cases.predict(model_id, parameters))
 
     def predict_stream(self, model_id: str, parameters: Mapping[str, Any]) -> AsyncGenerator[Chunk]:
         """Stream a model's response; as `async_predict_stream`, with this client's options."""
-        return _stream(self._client, core.streamed_prediction(model_id, parameters), self._access)
+        return _stream(self._client, use_cases.streamed_prediction(model_id, parameters), self._access)
 
     async def embed(
         self, model_id: str, texts: Sequence[str], parameters: Mapping[str, Any] | None = None
     ) -> list[list[float]]:
         """Return an embedding for each text, in the order of the texts; all are sent in one request."""
-        return await self._run(core.embed(model_id, texts, parameters))
+        return await self._run(use_cases.embed(model_id, texts, parameters))
 
     async def _run(self, use_case: UseCase[T]) -> T:
         """Send the requests of a use case one after the other, and return its result."""
@@ -115,7 +115,7 @@ class AsyncStreamingMLClient:
 
     async def _send(self, operation: Operation) -> dict[str, Any]:
         async with _open_response(self._client, operation, self._access) as pieces:
-            return core.json_object(b"".join([data async for data in pieces]))
+            return use_cases.json_object(b"".join([data async for data in pieces]))
 
 
 async def _stream(client: AsyncOpenSearch, operation: Operation, access: Access) -> AsyncGenerator[Chunk]:

@@ -11,10 +11,10 @@ from opensearchpy import OpenSearch
 from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
 from opensearchpy.exceptions import ImproperlyConfigured
 
-from opensearch_ml_stream.client import core
-from opensearch_ml_stream.client.core import AUTHORIZATION, IDLE_SECONDS, Access, Operation, T, UseCase
+from opensearch_ml_stream.client import use_cases
 from opensearch_ml_stream.client.errors import SidecarError, broken, connection_failed, error_response, silent
 from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader
+from opensearch_ml_stream.client.use_cases import AUTHORIZATION, IDLE_SECONDS, Access, Operation, T, UseCase
 
 _READ_BYTES = 64 * 1024
 
@@ -53,7 +53,7 @@ def predict_stream(
         SidecarError: RequestRefused, ProviderFailed or ConnectionFailed before the first chunk; after it
             ProviderFailed, or StreamTruncated if the stream ends before its last chunk.
     """
-    return _stream(client, core.streamed_prediction(model_id, parameters), Access(url, api_key, idle_timeout))
+    return _stream(client, use_cases.streamed_prediction(model_id, parameters), Access(url, api_key, idle_timeout))
 
 
 class StreamingMLClient:
@@ -107,7 +107,7 @@ class StreamingMLClient:
             RequestRefused: If there is no such blueprint, a value that it needs is missing, or the sidecar refuses it.
             SidecarError: If the request fails otherwise.
         """
-        return self._run(core.create_connector(blueprint_file, parameters, credential, name))
+        return self._run(use_cases.create_connector(blueprint_file, parameters, credential, name))
 
     def create_model(
         self,
@@ -124,21 +124,21 @@ class StreamingMLClient:
         Returns:
             The model's id.
         """
-        return self._run(core.create_model(blueprint_file, parameters, credential, name))
+        return self._run(use_cases.create_model(blueprint_file, parameters, credential, name))
 
     def predict(self, model_id: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the whole response at once: `{"inference_results": [...]}`."""
-        return self._run(core.predict(model_id, parameters))
+        return self._run(use_cases.predict(model_id, parameters))
 
     def predict_stream(self, model_id: str, parameters: Mapping[str, Any]) -> Generator[Chunk]:
         """Stream a model's response; as `opensearch_ml_stream.client.predict_stream`, with this client's options."""
-        return _stream(self._client, core.streamed_prediction(model_id, parameters), self._access)
+        return _stream(self._client, use_cases.streamed_prediction(model_id, parameters), self._access)
 
     def embed(
         self, model_id: str, texts: Sequence[str], parameters: Mapping[str, Any] | None = None
     ) -> list[list[float]]:
         """Return an embedding for each text, in the order of the texts; all are sent in one request."""
-        return self._run(core.embed(model_id, texts, parameters))
+        return self._run(use_cases.embed(model_id, texts, parameters))
 
     def _run(self, use_case: UseCase[T]) -> T:
         """Send the requests of a use case one after the other, and return its result."""
@@ -157,7 +157,7 @@ class StreamingMLClient:
 
     def _send(self, operation: Operation) -> dict[str, Any]:
         with _open_response(self._client, operation, self._access) as pieces:
-            return core.json_object(b"".join(pieces))
+            return use_cases.json_object(b"".join(pieces))
 
 
 def _stream(client: OpenSearch, operation: Operation, access: Access) -> Generator[Chunk]:

@@ -10,7 +10,7 @@ from opensearchpy.exceptions import ImproperlyConfigured
 
 from opensearch_ml_stream.client import RequestRefused, StreamingMLClient, predict_stream
 from opensearch_ml_stream.client.authorization import basic
-from opensearch_ml_stream.client.core import Access
+from opensearch_ml_stream.client.use_cases import Access
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.wire_format import NDJSON
 from tests.client.in_memory_connections import ASYNC, BLOCKING, PARAMETERS, InMemoryServer, Reply, Sent, stream

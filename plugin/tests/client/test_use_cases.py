@@ -7,7 +7,8 @@ import orjson
 import pytest
 from opensearchpy.exceptions import ImproperlyConfigured
 
-from opensearch_ml_stream.client.core import (
+from opensearch_ml_stream.client.errors import RequestRefused, SidecarError
+from opensearch_ml_stream.client.use_cases import (
     Access,
     Operation,
     UseCase,
@@ -18,7 +19,6 @@ from opensearch_ml_stream.client.core import (
     predict,
     streamed_prediction,
 )
-from opensearch_ml_stream.client.errors import RequestRefused, SidecarError
 
 CREDENTIAL = {"openAI_key": "k"}
 
