@@ -3,9 +3,11 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import uvloop
 from integration_tests.support.certificates import Certificate, new_authority
 from integration_tests.support.conditions import PATIENCE_SECONDS
 from integration_tests.support.fake_provider import Act, FakeProvider, Gate
@@ -13,7 +15,9 @@ from integration_tests.upstream.calls import RawServer, comes_to_rest, fetch, po
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.plugin.upstream import Upstream
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.upstream import Upstream, tls_connections
+from opensearch_ml_stream.plugin.upstream.clients.open_upstream import open_upstream
 
 CONFIG = ClientConfig(connection_timeout=60, read_timeout=60, skip_ssl_verification=True)
 BIG = bytes(range(256)) * 8192
@@ -35,11 +39,13 @@ def tls(certificate: Certificate, tmp_path: Path) -> ssl.SSLContext:
 
 
 class AbruptServer:
-    """Sends fixed bytes over TLS, and closes the socket without a close_notify."""
+    """Sends fixed bytes over TLS, and closes the socket at once, without a close_notify or with one."""
 
-    def __init__(self, tls: ssl.SSLContext, data: bytes) -> None:
+    def __init__(self, tls: ssl.SSLContext, data: bytes, *, notifies: bool = False) -> None:
         self._tls = tls
         self._data = data
+        self._notifies = notifies
+        self.is_closed = 0
         self.url = ""
 
     async def __aenter__(self) -> "AbruptServer":
@@ -63,9 +69,13 @@ class AbruptServer:
                 pass
             writer.write(outgoing.read())
         end.write(self._data)
+        if self._notifies:
+            with suppress(ssl.SSLWantReadError):  # the client's is not waited for
+                end.unwrap()
         writer.write(outgoing.read())
         await writer.drain()
         writer.close()
+        self.is_closed = 1
 
 
 @pytest.fixture
@@ -79,9 +89,16 @@ async def test_a_body_that_ends_with_its_connection_is_whole(native: Upstream, t
         assert await fetch(native, provider.url, CONFIG) == (200, b"the whole")
 
 
-async def test_such_a_body_is_whole_without_a_close_notify_too(native: Upstream, tls: ssl.SSLContext) -> None:
-    async with AbruptServer(tls, CLOSING_HEAD + b"the whole") as server:
-        assert await fetch(native, server.url, CONFIG) == (200, b"the whole")
+async def test_such_a_body_is_cut_off_without_a_close_notify(native: Upstream, tls: ssl.SSLContext) -> None:
+    if not isinstance(asyncio.get_running_loop(), uvloop.Loop):
+        pytest.skip("the standard library's loop does not say whether there was a close_notify")
+    async with (
+        AbruptServer(tls, CLOSING_HEAD + b"half") as server,
+        native.open(post(server.url), CONFIG, {}, "connector") as response,
+    ):
+        assert await response.read() == b"half"
+        with pytest.raises(UpstreamError, match="in the middle of its response"):
+            await response.read()
 
 
 async def test_a_body_that_is_cut_off_is_an_error(native: Upstream, cut_body: str) -> None:
@@ -112,6 +129,18 @@ async def test_a_slow_reader_gets_the_whole_of_a_large_body(native: Upstream, tl
         assert first + await read_to_end(response) == BIG
 
 
+async def test_a_slow_reader_gets_the_whole_of_a_body_whose_connection_has_ended(
+    native: Upstream, tls: ssl.SSLContext
+) -> None:
+    body = BIG[: 200 * 1024]  # more than is read before a pause, less than the loop's TLS would hold then
+    async with (
+        AbruptServer(tls, CLOSING_HEAD + body, notifies=True) as server,
+        native.open(post(server.url), CONFIG, {}, "connector") as response,
+    ):
+        await comes_to_rest(native, lambda: server.is_closed)
+        assert await read_to_end(response) == body
+
+
 async def test_large_requests_reach_the_provider(native: Upstream, tls: ssl.SSLContext) -> None:
     async with FakeProvider([whole(b"ok")], tls) as provider:
         async with native.open(post(provider.url, BIG), CONFIG, {}, "connector") as response:
@@ -136,6 +165,84 @@ async def test_new_connections_resume_the_session_of_the_first(
             assert await fetch(native, provider.url, CONFIG) == (200, b"ok")
         assert provider.connections == 5
     assert tls.session_stats()["hits"] == 4
+
+
+async def test_a_session_that_a_server_does_not_know_is_no_obstacle(
+    native: Upstream, certificate: Certificate, tmp_path: Path
+) -> None:
+    for _ in range(2):  # each has a key of its own for its tickets
+        async with FakeProvider([CLOSING_HEAD, b"ok", Act.CLOSE], certificate.server_context(tmp_path)) as provider:
+            for _ in range(2):
+                assert await fetch(native, provider.url, CONFIG) == (200, b"ok")
+
+
+class SilentServer:
+    """Accepts connections, counts those on which a handshake has begun, and never responds."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self._count = asyncio.Condition()
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def __aenter__(self) -> "SilentServer":
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.url = f"https://localhost:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close all connections."""
+        for writer in self._writers:
+            writer.close()
+        self._writers.clear()
+
+    async def has_begun(self, count: int) -> None:
+        """Return once so many handshakes have begun."""
+        async with self._count:
+            await self._count.wait_for(lambda: self.begun >= count)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        if await reader.read(1):
+            self.begun += 1
+            async with self._count:
+                self._count.notify_all()
+
+
+async def test_so_many_handshakes_are_in_progress_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_connections, "MAX_HANDSHAKES", 4)
+    monkeypatch.setattr(tls_connections, "TURN_SECONDS", 600)
+    async with open_upstream(LiveSettings(Settings(private_ip_enabled=True))) as upstream, SilentServer() as server:
+        calls = [asyncio.create_task(fetch(upstream, server.url, CONFIG)) for _ in range(6)]
+        await server.has_begun(4)
+        await comes_to_rest(upstream, lambda: server.begun)
+        assert server.begun == 4
+        calls[0].cancel()
+        await server.has_begun(5)
+        server.hang_up()  # also on the one whose handshake has not begun
+        for call in calls[1:]:
+            with pytest.raises(UpstreamError, match="Connection reset"):
+                await call
+
+
+async def test_servers_that_do_not_respond_keep_no_others_waiting(
+    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_connections, "MAX_HANDSHAKES", 2)
+    monkeypatch.setattr(tls_connections, "TURN_SECONDS", 0.01)
+    async with (
+        open_upstream(LiveSettings(Settings(private_ip_enabled=True))) as upstream,
+        SilentServer() as server,
+        FakeProvider([whole(b"ok")], tls) as provider,
+    ):
+        calls = [asyncio.create_task(fetch(upstream, server.url, CONFIG)) for _ in range(5)]
+        await server.has_begun(5)
+        assert await fetch(upstream, provider.url, CONFIG) == (200, b"ok")
+        server.hang_up()
+        await asyncio.gather(*calls, return_exceptions=True)
 
 
 async def test_many_connections_at_once_all_come_about(native: Upstream, tls: ssl.SSLContext) -> None:

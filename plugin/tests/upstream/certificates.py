@@ -63,10 +63,12 @@ def issue(name: str, issuer: Certificate | None = None, *, authority: bool = Fal
     return Certificate(certificate, key)
 
 
-def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> tuple[ssl.SSLObject, ssl.SSLObject]:
+def handshake(
+    client: ssl.SSLContext, server: ssl.SSLContext, host: str, session: ssl.SSLSession | None = None
+) -> tuple[ssl.SSLObject, ssl.SSLObject]:
     """Both ends of a TLS connection in memory, after its handshake; ssl.SSLError if it fails."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client_end = client.wrap_bio(to_client, to_server, server_hostname=host)
+    client_end = client.wrap_bio(to_client, to_server, server_hostname=host, session=session)
     server_end = server.wrap_bio(to_server, to_client, server_side=True)
     pending = [client_end, server_end]
     for _ in range(10):

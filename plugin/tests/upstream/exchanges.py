@@ -2,6 +2,7 @@
 
 import asyncio
 
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from tests.upstream.fake_transport import FakeTransport
 
@@ -12,9 +13,11 @@ CLOSE_HEAD = b"HTTP/1.1 200 OK\r\n\r\n"
 HIGH_WATER_BYTES = 65_536  # unread, above which reading is paused
 
 
-def new_exchange(read_timeout: float = 30) -> tuple[Exchange, FakeTransport]:
-    transport = FakeTransport(asyncio.Protocol())
-    return Exchange(transport, asyncio.get_running_loop(), AUTHORITY, read_timeout), transport
+def new_exchange(read_timeout: float = 30, method: str = "GET") -> tuple[Exchange, FakeTransport]:
+    connection = Connection("192.0.2.1")
+    transport = FakeTransport(connection)
+    connection.connection_made(transport)
+    return Exchange(connection, AUTHORITY, read_timeout, method), transport
 
 
 async def start(received: bytes, read_timeout: float = 30) -> tuple[Exchange, FakeTransport]:

@@ -67,6 +67,10 @@ class FakeTransport(asyncio.Transport):
         """The connection breaks."""
         self._close("reset", ConnectionResetError())
 
+    def cut(self) -> None:
+        """The connection ends, but the peer has not closed its side: over TLS there was no close_notify."""
+        self._close("cut", None)
+
     def _close(self, call: str, error: Exception | None) -> None:
         self.calls.append(call)
         if not self._closing:

@@ -15,8 +15,8 @@ from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, co
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool
 from opensearch_ml_stream.plugin.upstream.network_errors import BrokenConnection
-from opensearch_ml_stream.plugin.upstream.secure.tls_connector import TLSConnector
 from opensearch_ml_stream.plugin.upstream.target import Target
+from opensearch_ml_stream.plugin.upstream.tls_connections import TLSConnector
 
 CONNECT_SECONDS = 5.0
 FIRST_PAUSE_SECONDS = 1.0
@@ -49,9 +49,7 @@ class HostConnection:
 
     def exchange(self, method: str) -> Exchange:
         """Return the exchange of a request of that method, which has not begun."""
-        connection = self.connection
-        assert connection.transport is not None
-        return Exchange(connection.transport, connection.loop, self.host.authority, method=method)
+        return Exchange(self.connection, self.host.authority, method=method)
 
 
 class ClusterHosts:

@@ -2,9 +2,7 @@
 
 import asyncio
 import ssl
-from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +16,6 @@ from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.scripted_upstream import RESPONSE, SENT, fetch
-from tests.upstream.secure_ends import Provider, SecureTCP, contexts
 
 
 class FakeNetwork:
@@ -27,10 +24,12 @@ class FakeNetwork:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
         self.connects: list[tuple[str, int, dict[str, Any]]] = []
         self.transports: list[FakeTransport] = []
+        self.verified: list[tuple[ssl.SSLContext, str]] = []
         self._addresses = addresses
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(loop, "getaddrinfo", self._getaddrinfo)
         monkeypatch.setattr(loop, "create_connection", self._create_connection)
+        monkeypatch.setattr(loop, "start_tls", self._start_tls)
 
     async def _getaddrinfo(self, host: str, port: None, *, type: int) -> list[tuple[int, int, int, str, Any]]:
         return [(2, type, 6, "", (address, 0)) for address in self._addresses]
@@ -45,22 +44,11 @@ class FakeNetwork:
         connection.connection_made(transport)
         return transport, connection
 
-
-class SecureNetwork(FakeNetwork):
-    """Its provider speaks TLS."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, server: ssl.SSLContext) -> None:
-        super().__init__(monkeypatch, "8.8.8.8")
-        self._server = server
-
-    async def _create_connection(
-        self, factory: Callable[[], Any], address: str, port: int, **options: Any
-    ) -> tuple[FakeTransport, Any]:
-        self.connects.append((address, port, options))
-        protocol = factory()
-        transport = SecureTCP(protocol, Provider(self._server), RESPONSE)
-        protocol.connection_made(transport)
-        return transport, protocol
+    async def _start_tls(
+        self, transport: FakeTransport, protocol: Connection, context: ssl.SSLContext, *, server_hostname: str, **_: Any
+    ) -> None:
+        self.verified.append((context, server_hostname))
+        raise ConnectionResetError
 
 
 def native(settings: Settings | None = None) -> tuple[NativeUpstream, TLSContexts]:
@@ -80,19 +68,16 @@ async def test_a_provider_is_reached_at_its_first_address(monkeypatch: pytest.Mo
     assert network.transports[0].written == [SENT]
 
 
-async def test_a_provider_over_tls_is_trusted_by_the_context_of_its_route(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+async def test_a_provider_over_tls_is_verified_for_its_name_by_the_context_of_its_route(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    client, server = contexts(tmp_path)
-    network = SecureNetwork(monkeypatch, server)
-    upstream, trusted = native()
-    with pytest.raises(UpstreamError, match="is not trusted"):
+    network = FakeNetwork(monkeypatch, "8.8.8.8")
+    upstream, contexts = native()
+    with pytest.raises(UpstreamError, match="Connection reset"):
         await fetch(upstream, get("https://provider.example:8443/"))
-    assert (await trusted.get(PLAIN)).verify_mode is ssl.CERT_REQUIRED
-    monkeypatch.setattr(trusted, "_contexts", OrderedDict({PLAIN: client}))
-    for _ in range(2):
-        assert await fetch(upstream, get("https://provider.example:8443/")) == b"ok"
-    assert network.connects == [("8.8.8.8", 8443, {})] * 2
+    assert network.connects == [("8.8.8.8", 8443, {})]
+    assert network.verified == [(await contexts.get(PLAIN), "provider.example")]
+    assert network.verified[0][0].verify_mode is ssl.CERT_REQUIRED
 
 
 @pytest.mark.parametrize(

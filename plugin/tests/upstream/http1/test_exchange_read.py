@@ -1,12 +1,14 @@
 """The body of an exchange is read as it comes, and ends as HTTP says."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from tests.upstream.exchanges import AUTHORITY, CLOSE_HEAD, HEAD, HIGH_WATER_BYTES, LENGTH_HEAD, start
+from tests.upstream.fake_transport import FakeTransport
 
 CUT = f"Error communicating with remote model: {AUTHORITY} closed the connection in the middle of its response"
 
@@ -80,9 +82,12 @@ async def test_a_body_without_a_length_ends_with_the_connection() -> None:
     assert transport.calls == ["close"]
 
 
-async def test_a_reset_is_not_the_end_of_a_body_without_a_length() -> None:
+@pytest.mark.parametrize("end", [FakeTransport.reset, FakeTransport.cut])
+async def test_a_connection_that_breaks_is_not_the_end_of_a_body_without_a_length(
+    end: Callable[[FakeTransport], None],
+) -> None:
     exchange, transport = await start(CLOSE_HEAD + b"one")
-    transport.reset()
+    end(transport)
     await asyncio.sleep(0)
     assert await exchange.read() == b"one"
     assert await failure_of(exchange) == CUT

@@ -1,12 +1,13 @@
 """An exchange whose request is relayed: every head is seen, and the request goes out in parts."""
 
 import asyncio
+from math import inf
 
 import pytest
 
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from opensearch_ml_stream.plugin.upstream.network_errors import BrokenConnection
-from tests.upstream.exchanges import AUTHORITY, HEAD
+from tests.upstream.exchanges import HEAD, new_exchange
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.virtual_time_loop import now
 
@@ -14,8 +15,7 @@ INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
 
 
 def begun(method: str = "GET") -> tuple[Exchange, FakeTransport]:
-    transport = FakeTransport(asyncio.Protocol())
-    exchange = Exchange(transport, asyncio.get_running_loop(), AUTHORITY, method=method)
+    exchange, transport = new_exchange(inf, method)
     exchange.begin(b"head and a part")
     return exchange, transport
 

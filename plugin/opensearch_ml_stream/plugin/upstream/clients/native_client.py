@@ -18,9 +18,9 @@ from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from opensearch_ml_stream.plugin.upstream.http1.linger import Linger
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
 from opensearch_ml_stream.plugin.upstream.http1.prepared_calls import PreparedCall, PreparedCalls
-from opensearch_ml_stream.plugin.upstream.secure.tls_connector import TLSConnector
 from opensearch_ml_stream.plugin.upstream.target import Target
 from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
+from opensearch_ml_stream.plugin.upstream.tls_connections import TLSConnector
 
 # A reused connection that is closed this soon after a request was sent, before a byte was received, was closed by the
 # provider as idle while the request was on its way: the request was not processed, and is sent once more. Later than
@@ -116,12 +116,10 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
             self._close()
 
     def _begin(self, connection: Connection) -> Exchange:
-        assert connection.transport is not None
         call = self._call
         self._connection = connection
-        exchange = Exchange(connection.transport, connection.loop, call.target.authority, call.config.read_timeout)
-        self._exchange = exchange
-        return exchange
+        self._exchange = Exchange(connection, call.target.authority, call.config.read_timeout)
+        return self._exchange
 
     async def _start_on_idle(self, connection: Connection, data: bytes) -> Exchange | None:
         """Start on an idle connection; None if the provider had closed it unnoticed."""

@@ -11,6 +11,7 @@ from math import inf
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.upstream import Sink, network_errors
 from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, ChunkedBody, MalformedBody
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
 from opensearch_ml_stream.plugin.upstream.http1.response_head import (
     Head,
     MalformedHead,
@@ -18,6 +19,7 @@ from opensearch_ml_stream.plugin.upstream.http1.response_head import (
     body_of,
 )
 
+PIECE_BYTES = 16 * 1024  # of a request over TLS; a TLS record has no more
 HIGH_WATER_BYTES = 64 * 1024  # with more unread bytes than this, reading from the provider is paused
 
 
@@ -33,7 +35,8 @@ class Exchange(asyncio.Protocol):
     | failed        | ignored                               | take the rest, then raise | ignored            | ignored |
 
     (1) With more than HIGH_WATER_BYTES kept: paused. The transport then stops reading, so few bytes arrive if any.
-    (2) Done if the body is one that ends with the connection (CloseBody), and the connection was not reset.
+    (2) Done if the body is one that ends with the connection (CloseBody), and the provider has ended it: by a FIN,
+    over TLS by a close_notify. Without one the body may have been cut off by whoever is in between.
 
     Silence: no byte for `read_timeout` seconds, counted anew from the end of a pause. Bytes that are not HTTP/1.1 lead
     from the first three states to failed. Entering failed aborts the connection.
@@ -48,6 +51,7 @@ class Exchange(asyncio.Protocol):
     __slots__ = (
         "_authority",
         "_body",
+        "_connection",
         "_failure",
         "_head_parser",
         "_heads",
@@ -58,6 +62,7 @@ class Exchange(asyncio.Protocol):
         "_pending",
         "_read_timeout",
         "_sink",
+        "_tcp",
         "_timed_out",
         "_timer",
         "_transport",
@@ -72,17 +77,19 @@ class Exchange(asyncio.Protocol):
 
     def __init__(
         self,
-        transport: asyncio.Transport,
-        loop: asyncio.AbstractEventLoop,
+        connection: Connection,
         authority: str,
         read_timeout: float = inf,
         method: str = "GET",
     ) -> None:
-        self._transport = transport
+        assert connection.transport is not None and connection.tcp is not None
+        self._connection = connection
+        self._transport = connection.transport
+        self._tcp = connection.tcp
         self._authority = authority
         self._read_timeout = read_timeout
         self._timed_out = network_errors.read_timed_out
-        self._loop = loop
+        self._loop = connection.loop
         self._method = method
         self._heads: list[Head] = []
         self._head_parser: ResponseHeadParser | None = ResponseHeadParser(self._heads.append)
@@ -129,6 +136,7 @@ class Exchange(asyncio.Protocol):
             and self._failure is None
             and not self._transport.is_closing()
             and self._transport.get_write_buffer_size() == 0
+            and self._tcp.get_write_buffer_size() == 0
         )
 
     @property
@@ -161,7 +169,20 @@ class Exchange(asyncio.Protocol):
     def begin(self, request: bytes) -> None:
         """Send a request, or its first part, without waiting."""
         self._transport.set_protocol(self)  # nothing is read before this
-        self._transport.write(request)
+        if self._tcp is self._transport or len(request) <= PIECE_BYTES:
+            self._transport.write(request)
+        else:
+            self._write_pieces(request)
+
+    def _write_pieces(self, request: bytes) -> None:
+        """Send a large request over TLS.
+
+        OpenSSL's buffer grows to the largest piece and never shrinks, and to what TCP does not take at once.
+        """
+        self._tcp.set_write_buffer_limits(2 * len(request))
+        view = memoryview(request)
+        for begin in range(0, len(request), PIECE_BYTES):
+            self._transport.write(view[begin : begin + PIECE_BYTES])
 
     async def next_head(self) -> Head:
         """Return the next head: interim ones (1xx), then the final one. UpstreamError if none comes."""
@@ -199,8 +220,8 @@ class Exchange(asyncio.Protocol):
         if self._paused:
             self._paused = False
             self._last_activity = self._loop.time()  # until now the reader was slow, not the provider
-            if not self._transport.is_closing():
-                self._transport.resume_reading()
+            if not self._tcp.is_closing():
+                self._tcp.resume_reading()
         return data
 
     async def pump(self, sink: Sink) -> bool:
@@ -286,7 +307,7 @@ class Exchange(asyncio.Protocol):
         self._unread += len(data)
         if self._unread > HIGH_WATER_BYTES and not self._paused and not self.done:
             self._paused = True
-            self._transport.pause_reading()
+            self._tcp.pause_reading()
 
     def pause_writing(self) -> None:
         """Note that the transport's write buffer is full."""
@@ -304,8 +325,8 @@ class Exchange(asyncio.Protocol):
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        """End the response."""
-        self._end(error)
+        """End the response: what the provider has not ended itself is cut off."""
+        self._end(error or ConnectionResetError())
 
     def _receive_head(self, data: bytes) -> None:
         self.bytes_received = True
@@ -323,6 +344,9 @@ class Exchange(asyncio.Protocol):
         except MalformedHead as error:
             self._fail(network_errors.not_http(self._authority, str(error)))
             return
+        if self._connection.on_first_response is not None:
+            self._connection.on_first_response()
+            self._connection.on_first_response = None
         self._heads.append(head)
         self.status = head.status
         self.headers = head.headers
