@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.upstream import tls_connections
-from opensearch_ml_stream.plugin.upstream.tls_connections import Peer, ResumableSessions
+from opensearch_ml_stream.plugin.upstream.http1 import tls_connections
+from opensearch_ml_stream.plugin.upstream.http1.tls_connections import Peer, ResumableSessions
 from tests.upstream.certificates import handshake, issue
 
 HOST = "provider.example"

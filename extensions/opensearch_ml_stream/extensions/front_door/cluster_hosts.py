@@ -14,9 +14,9 @@ from opensearch_ml_stream.plugin.upstream.addresses import Resolver
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool
+from opensearch_ml_stream.plugin.upstream.http1.tls_connections import TLSConnector
 from opensearch_ml_stream.plugin.upstream.network_errors import BrokenConnection
 from opensearch_ml_stream.plugin.upstream.target import Target
-from opensearch_ml_stream.plugin.upstream.tls_connections import TLSConnector
 
 CONNECT_SECONDS = 5.0
 FIRST_PAUSE_SECONDS = 1.0

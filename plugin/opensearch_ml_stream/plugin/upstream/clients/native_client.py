@@ -18,9 +18,9 @@ from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from opensearch_ml_stream.plugin.upstream.http1.linger import Linger
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
 from opensearch_ml_stream.plugin.upstream.http1.prepared_calls import PreparedCall, PreparedCalls
+from opensearch_ml_stream.plugin.upstream.http1.tls_connections import TLSConnector
 from opensearch_ml_stream.plugin.upstream.target import Target
 from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
-from opensearch_ml_stream.plugin.upstream.tls_connections import TLSConnector
 
 # A reused connection that is closed this soon after a request was sent, before a byte was received, was closed by the
 # provider as idle while the request was on its way: the request was not processed, and is sent once more. Later than
