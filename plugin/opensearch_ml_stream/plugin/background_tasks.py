@@ -68,7 +68,7 @@ class BackgroundTasks:
             log.error("internal error: %s", context["message"])
             return
         log.error("internal error outside of a request", exc_info=error, extra={KIND: type(error)})
-        if isinstance(error, Exception) and not isinstance(error, OSError):  # an OSError is of a connection
+        if not isinstance(error, OSError):  # an OSError is of a connection
             self.count("event loop", error)
 
     async def _run(self, name: str, turn: Turn, after: float) -> None:
@@ -82,11 +82,15 @@ class BackgroundTasks:
                 try:
                     with health.watching():
                         seconds = await turn()
-                except (Exception, asyncio.CancelledError) as error:
+                except (GeneratorExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # libraries in Rust raise a panic as one, and nobody awaits this task
                     if task.cancelling():
                         raise
                     seconds = health.failed(error)
                 else:
+                    if task.cancelling():  # and the turn has kept that to itself
+                        return
                     health.recovered()
         finally:
             health.ended()

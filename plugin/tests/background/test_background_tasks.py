@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -54,7 +55,11 @@ def test_a_task_without_a_next_turn_has_ended() -> None:
     in_virtual_time(run)
 
 
-@pytest.mark.parametrize("error", [KeyError, asyncio.CancelledError, TimeoutError])
+class Panic(BaseException):
+    """As what a library in Rust raises."""
+
+
+@pytest.mark.parametrize("error", [KeyError, asyncio.CancelledError, TimeoutError, Panic, SystemExit, RecursionError])
 def test_a_task_that_fails_is_tried_again_with_growing_pauses_until_it_goes_on(
     error: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -76,6 +81,25 @@ def test_a_task_that_fails_is_tried_again_with_growing_pauses_until_it_goes_on(
         assert caplog.messages.count("background task task: goes on") == 1
 
     caplog.set_level(logging.INFO)
+    in_virtual_time(run)
+
+
+def test_a_turn_that_keeps_to_itself_that_it_is_cancelled_is_the_last() -> None:
+    async def run() -> None:
+        taken = 0
+
+        async def turn() -> float:
+            nonlocal taken
+            taken += 1
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(3600)
+            return 0
+
+        async with asyncio.timeout(1):
+            async with BackgroundTasks().running("task", turn):
+                await asyncio.sleep(0.5)
+        assert taken == 1
+
     in_virtual_time(run)
 
 

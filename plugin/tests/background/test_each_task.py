@@ -159,12 +159,15 @@ async def test_who_waits_for_a_place_gets_it_though_the_queue_has_failed(broken:
 
 
 class FakeServer:
-    """A gRPC server until it has `ended`."""
+    """A gRPC server until it has `ended`, or its loop has `failure`."""
 
     ended = False
+    failure: BaseException | None = None
 
     async def wait_for_termination(self, seconds: float) -> bool:
         await asyncio.sleep(0.001)
+        if self.failure is not None:
+            raise self.failure
         return not self.ended
 
     async def stop(self, seconds: float) -> None:
@@ -188,6 +191,14 @@ async def test_a_grpc_server_that_cannot_be_replaced_now_is_replaced_later(broke
         servers.started[0].ended = True
         await broken.recovers("gRPC server")
         assert [server.ended for server in servers.started] == [True, False]
+
+
+@pytest.mark.parametrize("failure", [asyncio.CancelledError, SystemExit])
+async def test_a_grpc_server_is_replaced_whatever_has_ended_it(failure: type[BaseException]) -> None:
+    servers = FakeServers()
+    async with RestartingServer(servers.start, BackgroundTasks()):
+        servers.started[0].failure = failure()
+        await until(lambda: len(servers.started) == 2)
 
 
 @pytest.mark.breaks("ended gRPC server")

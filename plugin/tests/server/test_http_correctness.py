@@ -203,8 +203,15 @@ async def test_a_probed_connection_that_is_closed_meanwhile_is_left_alone(monkey
     await settle()
 
 
-async def _fails(scope: Scope, receive: Receive, send: Send) -> None:
-    raise ValueError("a prompt")
+class Panic(BaseException):
+    """As what a library in Rust raises."""
+
+
+def _raises(defect: BaseException) -> Any:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise defect
+
+    return app
 
 
 async def _sends_nothing(scope: Scope, receive: Receive, send: Send) -> None:
@@ -233,8 +240,10 @@ async def _lies(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @pytest.mark.parametrize(
-    ("app", "keeps"), [(_fails, True), (_sends_nothing, True), (_splits, True), (_fails_after, True),
-                       (_fails_late, False), (_lies, False)],
+    ("app", "keeps"), [(_raises(ValueError("a prompt")), True), (_sends_nothing, True), (_splits, True),
+                       (_fails_after, True),
+                       (_fails_late, False), (_lies, False), (_raises(Panic()), True), (_raises(SystemExit()), True),
+                       (_raises(asyncio.CancelledError()), True)],
 )  # fmt: skip
 async def test_a_connection_outlives_a_500_and_is_closed_when_a_response_breaks_off(
     app: Any, keeps: bool, caplog: pytest.LogCaptureFixture

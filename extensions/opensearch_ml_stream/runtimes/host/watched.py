@@ -25,7 +25,9 @@ async def _run(name: str, turn: Turn, log: FailureLog, keeper: Keeper) -> None:
         await asyncio.sleep(seconds)
         try:
             seconds = await turn()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the process goes on
+        except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the process goes on
             log.raised(f"the task {name}", error)
             keeper.tell("task_failed", error=type(error).__name__)
             seconds, pause = pause, min(2 * pause, MAX_PAUSE_SECONDS)

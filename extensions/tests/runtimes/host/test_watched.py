@@ -14,6 +14,10 @@ from opensearch_ml_stream.runtimes.host.keeper_socket import Keeper
 from opensearch_ml_stream.runtimes.host.watched import start_watched
 
 
+class Panic(BaseException):
+    """As what a library in Rust raises."""
+
+
 @pytest.fixture
 def ends() -> Iterator[tuple[Keeper, socket.socket]]:
     """The process's keeper, and the keeper's end of their socket."""
@@ -29,17 +33,17 @@ async def test_a_task_that_fails_is_logged_told_and_tried_again_until_it_ends(
 ) -> None:
     monkeypatch.setattr(watched, "FIRST_PAUSE_SECONDS", 0.001)
     keeper, told = ends
-    turns = iter([KeyError("x"), ValueError("y"), 0.0, None])
+    turns = iter([KeyError("x"), Panic("y"), 0.0, None])
 
     async def turn() -> float | None:
-        if isinstance(outcome := next(turns), Exception):
+        if isinstance(outcome := next(turns), BaseException):
             raise outcome
         return outcome
 
     await asyncio.wait_for(start_watched("figures", turn, FailureLog("m"), keeper), 20)
     assert [json.loads(line) for line in told.recv(4096).splitlines()] == [
         {"event": "task_failed", "error": "KeyError"},
-        {"event": "task_failed", "error": "ValueError"},
+        {"event": "task_failed", "error": "Panic"},
     ]
     log = capsys.readouterr().err
     assert "runtime m: the task figures raised KeyError: 'x'" in log

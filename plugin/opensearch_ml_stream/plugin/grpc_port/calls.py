@@ -274,7 +274,9 @@ class CallHandlers:
             except grpc.aio.BaseError:  # of a read or write: the client has disconnected
                 call.disconnected = True
                 raise asyncio.CancelledError from None
-            except Exception:  # noqa: BLE001 - it is logged, and the client gets an error
+            except (GeneratorExit, KeyboardInterrupt):
+                raise
+            except BaseException:  # noqa: BLE001 - it is logged, and the client gets an error
                 self._log.exception(call, "internal error")
                 await call.fail(Internal("Internal error; the server's log says more", type="exception"))
             else:

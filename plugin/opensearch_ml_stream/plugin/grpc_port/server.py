@@ -202,11 +202,14 @@ class RestartingServer:
         self._servers.discard(server)
 
 
-async def _failure(server: Any) -> Exception | None:
+async def _failure(server: Any) -> BaseException | None:
     """Wait until a server has ended; return the error, None if it was stopped."""
     try:
         while await server.wait_for_termination(LOOK_SECONDS):
             pass
-    except Exception as failure:  # noqa: BLE001 - after any error, the port is served again
+    except BaseException as failure:  # after any error, the port is served again
+        task = asyncio.current_task()
+        if isinstance(failure, GeneratorExit) or (task is not None and task.cancelling()):
+            raise
         return failure
     return None

@@ -112,7 +112,7 @@ class Processes:
             code = 0
         except MLStreamError as error:
             log.error("the worker cannot run: %s", error.reason)
-        except Exception as error:
+        except BaseException as error:  # a SystemExit too: it would be an end without a reason
             # No request is being handled here, so its message is shown.
             log.exception("the worker failed: %s", error)
         finally:  # nothing of the parent's may be unwound here

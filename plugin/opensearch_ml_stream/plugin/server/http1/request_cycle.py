@@ -151,10 +151,12 @@ class RequestCycle:
         self.notes.id = self._foreign_id or next(log.ids)
         try:
             await app(self.scope, self.receive, self.send)
-        except asyncio.CancelledError:  # the server stops and waits no longer
-            self._connection.transport.abort()
+        except (GeneratorExit, KeyboardInterrupt):
             raise
-        except Exception:
+        except BaseException as error:  # a panic of a library in Rust is no Exception; the client waits for a response
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():  # the server stops and waits no longer
+                self._connection.transport.abort()
+                raise
             log.exception(self, "internal error")
             await self._fail()
         else:
@@ -417,3 +419,9 @@ def _header_line(name: bytes, value: bytes) -> bytes:
     if not _HEADER_LINE.fullmatch(line):
         raise RuntimeError("A response header has a name or value that HTTP does not allow")
     return line
+
+
+def _is_cancelled() -> bool:
+    """Return whether the running task is to end; else a CancelledError is that of another, which it has awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
