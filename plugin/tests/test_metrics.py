@@ -218,6 +218,9 @@ def test_metrics_that_cannot_be_read_as_no_descriptor_is_left_are_unavailable(
         with pytest.raises(Unavailable, match="Metrics cannot be read now: Too many open files"):
             metrics.text()
     assert metrics.text()
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "/no/folder")
+    with pytest.raises(Unavailable, match="Metrics cannot be read now: No such file or directory"):
+        metrics.text()
 
 
 def test_what_the_disk_has_no_room_for_is_not_counted_and_said_once(

@@ -4,6 +4,7 @@ With several workers, each keeps its metrics in files in PROMETHEUS_MULTIPROC_DI
 and `/metrics` of any worker shows the metrics of all.
 """
 
+import errno
 import logging
 import os
 import sys
@@ -239,7 +240,10 @@ class Metrics:
         if MULTIPROC_DIR not in os.environ:
             return self._registry
         registry = CollectorRegistry()
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        try:
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        except ValueError as error:  # it is no folder any more
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
         return registry
 
     def _of(self, metric: Metric, *labels: str) -> Metric | _Uncounted:

@@ -107,10 +107,13 @@ class StreamCounts:
     def _join(self) -> WorkerNumber:
         """Take the number of a worker that has ended, or a new one, and forget what was counted by it."""
         own = WorkerNumber(self._path)
-        if own.number >= self._workers:
+        try:
+            if own.number >= self._workers:
+                raise OSError(errno.EUSERS, "it has more workers than there should be")
+            self._table.clear_cell(own.number)
+        except OSError:  # else this worker would hold the number, and take another the next time
             own.close()
-            raise OSError(errno.EUSERS, "it has more workers than there should be")
-        self._table.clear_cell(own.number)
+            raise
         self._own = own
         return own
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from opensearch_ml_stream.connectors.errors import NotFound, Unavailable
 from opensearch_ml_stream.plugin.shared.table import CELL, SharedTable, table_key
-from opensearch_ml_stream.plugin.shared.worker_files import WorkerNumber
+from opensearch_ml_stream.plugin.shared.worker_files import WorkerNumber, make_folder
 
 ACTIONS = ("predict", "batch_predict", "register", "deploy", "undeploy")  # as ML Commons names them in its stats
 WINDOW = (
@@ -374,7 +374,7 @@ class Statistics:
 def open_statistics(runtime: Path, *, is_shared: bool = True) -> Iterator[Statistics]:
     """Open the statistics of a server in the folder that its workers share, if it has more than one."""
     directory = runtime / "statistics"
-    directory.mkdir(mode=0o700, exist_ok=True)
+    make_folder(directory)
     with (
         closing(WorkerNumber(directory / "worker")) as worker,
         closing(RunningPredictions(directory, worker, is_shared=is_shared)) as running,

@@ -27,8 +27,22 @@ def locked(path: str | Path) -> Iterator[int]:
 
 
 def open_shared(path: str | Path) -> int:
-    """Open the file, new or not, for its owner alone."""
-    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    """Open the file, new or not, for its owner alone.
+
+    The folder is made again where something has removed it, as what tidies /tmp may: a worker could never start again.
+    """
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except FileNotFoundError:
+        make_folder(Path(path).parent)
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder, and those that it is in, for their owner alone, where they are missing."""
+    if not path.parent.exists():
+        make_folder(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
 
 
 def lock(file: int) -> None:
@@ -72,8 +86,12 @@ class WorkerNumber:
         self._path = path
         self._files: dict[int, int] = {}  # those that are open, by number
         self.number = 0
-        while not try_to_lock(self._file(self.number)):
-            self.number += 1
+        try:
+            while not try_to_lock(self._file(self.number)):
+                self.number += 1
+        except OSError:
+            self.close()
+            raise
 
     def lives(self, number: int) -> bool:
         """Whether a worker with that number lives."""
