@@ -59,6 +59,18 @@ def test_a_value_that_is_not_plain_is_quoted_as_json(text: str) -> None:
     assert "\n" not in line and "\x1b" not in line
 
 
+@pytest.mark.parametrize(
+    "text", ["\x9b2J", "a\x7f", "\u202egpj.exe", "\u200b", "\u2028", "\U000e0041", "\x85\n\x1b[2J"]
+)
+@pytest.mark.parametrize("form", [TextFormat(), JSONFormat()])
+def test_nothing_that_a_terminal_may_obey_is_in_a_line(form: logging.Formatter, text: str) -> None:
+    line = form.format(record(text, reason=text, reasons=[text, f"a {text}"]))
+    assert line.isprintable()
+    if isinstance(form, JSONFormat):
+        read = json.loads(line)
+        assert (read["message"], read["reason"], read["reasons"]) == (text, text, [text, f"a {text}"])
+
+
 def test_a_message_cannot_begin_a_line_of_its_own() -> None:
     assert "\n" not in TextFormat().format(record("a\n2026-11-22 ERROR forged"))
 

@@ -5,6 +5,7 @@ quote the request: `KeyError: 'my prompt'`. What happens a thousand times a seco
 then counted.
 """
 
+import json
 import logging
 import re
 import sys
@@ -19,7 +20,7 @@ import orjson
 FIELDS = "fields"  # the attribute of a record that holds its fields: `log.info(message, extra={FIELDS: {...}})`
 MAX_VALUE_LENGTH = 500
 MAX_CAUSES = 10
-_PLAIN = re.compile(r"[^\s\"=\\\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_PLAIN = re.compile(r"[^\s\"=\\]+")
 _Exception = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 KIND = "kind"  # the attribute of a record that says which lines are alike; else its message without values does
 WINDOW_SECONDS = 60.0
@@ -74,7 +75,7 @@ class JSONFormat(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = _without_messages(record.exc_info)
-        return orjson.dumps(line, default=str).decode()
+        return _escaped(orjson.dumps(line, default=str).decode())
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, object]:
@@ -98,13 +99,20 @@ def _cut(value: object) -> object:
 def _text(value: object) -> str:
     text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
     text = str(_cut(text))
-    return text if _PLAIN.fullmatch(text) else orjson.dumps(text).decode()
+    return text if _PLAIN.fullmatch(text) and text.isprintable() else _escaped(orjson.dumps(text).decode())
 
 
 def _one_line(message: str) -> str:
     """Return a message in which nothing begins a new line, or moves a terminal's cursor."""
     cut = str(_cut(message))
-    return cut if cut.isprintable() else orjson.dumps(cut).decode()[1:-1]
+    return cut if cut.isprintable() else _escaped(orjson.dumps(cut).decode()[1:-1])
+
+
+def _escaped(text: str) -> str:
+    """Return JSON text with an escape for what a terminal may obey and JSON may hold: U+009B, U+202E and the like."""
+    if text.isprintable():
+        return text
+    return "".join([one if one.isprintable() else json.dumps(one)[1:-1] for one in text])
 
 
 def _without_messages(ei: _Exception) -> str:
