@@ -77,7 +77,7 @@ def test_half_sent_bodies_take_no_more_memory_than_all_bodies_may(sidecar: Sidec
     assert gauge.growth < BODIES + 48
 
 
-@pytest.mark.slow  # the times themselves are those of plugin/tests/server/test_connection_limits.py
+@pytest.mark.slow  # the times themselves are those of plugin/tests/server/http1/test_connection_limits.py
 @pytest.mark.parametrize(
     "request_bytes", [b"", b"GET /_health", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Header: y\r\n"]
 )

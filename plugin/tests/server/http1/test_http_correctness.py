@@ -12,6 +12,7 @@ from tests.server.client_connection import Bodies, Connection, Requests, settle
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n"
+WHOLE_POST = POST + b"\r\nabcd"
 
 
 @pytest.mark.parametrize(
@@ -284,3 +285,89 @@ async def test_a_response_that_is_cancelled_breaks_its_connection_off() -> None:
     await asyncio.wait([task])
     assert "abort" in connection.transport.calls
     assert connection.state.tasks == set()
+
+
+@pytest.mark.parametrize("body", [b"", b"abcd"])
+async def test_a_request_to_upgrade_is_served_as_it_is(connection: Connection, app: Bodies, body: bytes) -> None:
+    upgrade = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n"
+    head = b"POST / HTTP/1.1\r\nHost: h\r\n" + upgrade + (b"Content-Length: 4\r\n" if body else b"") + b"\r\n"
+    await connection.receive(head + body[:2])
+    await connection.receive(body[2:] + GET)
+    assert app.bodies == [body, b""]
+    assert connection.sent().count(b"HTTP/1.1 200 OK") == 2
+
+
+async def test_a_request_to_upgrade_that_says_that_its_body_is_empty_is_whole(
+    connection: Connection, app: Bodies
+) -> None:
+    upgrade = b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 0\r\n"  # Java's client, without a body
+    await connection.receive(b"POST / HTTP/1.1\r\nHost: h\r\n" + upgrade + b"\r\n")
+    await connection.receive(GET)
+    assert app.bodies == [b"", b""]
+    assert connection.sent().count(b"HTTP/1.1 200 OK") == 2
+
+
+async def test_a_request_to_upgrade_whose_framing_cannot_be_read_is_refused(connection: Connection) -> None:
+    upgrade = b"Connection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: identity\r\n"
+    await connection.receive(b"POST / HTTP/1.1\r\nHost: h\r\n" + upgrade + b"\r\nabc")
+    sent = connection.sent()
+    assert sent.startswith(b"HTTP/1.1 400 ") and b"Transfer-Encoding" in sent
+
+
+@pytest.mark.parametrize("before", [b"", WHOLE_POST[:20]], ids=["nothing", "half a head"])
+async def test_a_first_request_that_was_on_its_way_is_served_and_the_connection_closed(
+    connection: Connection, app: Bodies, before: bytes
+) -> None:
+    await connection.receive(before)
+    assert connection.protocol.shutdown() is True
+    assert connection.protocol.shutdown() is True  # uvicorn does it again
+    await connection.receive(WHOLE_POST[len(before) :])
+    sent = connection.sent()
+    assert sent.startswith(b"HTTP/1.1 200 OK\r\n") and b"\r\nconnection: close\r\n" in sent
+    assert app.bodies == [b"abcd"]
+    assert connection.transport.is_closing()
+
+
+async def test_a_head_whose_rest_comes_on_a_connection_that_has_served_is_waited_for(
+    connection: Connection, app: Bodies
+) -> None:
+    await connection.receive(WHOLE_POST + WHOLE_POST[:30])
+    connection.sent()
+    assert connection.protocol.shutdown() is True
+    await connection.receive(WHOLE_POST[30:])
+    assert b"\r\nconnection: close\r\n" in connection.sent()
+    assert app.bodies == [b"abcd", b"abcd"]
+
+
+async def test_only_one_request_is_served_after_a_stop(connection: Connection, app: Bodies) -> None:
+    connection.protocol.shutdown()
+    await connection.receive(WHOLE_POST + WHOLE_POST)
+    assert connection.sent().count(b"HTTP/1.1 200 OK") == 1
+    assert app.bodies == [b"abcd"]
+
+
+@pytest.mark.parametrize("before", [b"", WHOLE_POST[:20]], ids=["nothing", "half a head"])
+async def test_a_request_that_does_not_come_is_waited_for_no_longer(connection: Connection, before: bytes) -> None:
+    await connection.receive(before)
+    connection.protocol.shutdown()
+    connection.clock.passes(0.4)
+    assert not connection.transport.is_closing()
+    connection.clock.passes(0.1)
+    assert connection.transport.is_closing()
+    assert connection.sent() == b""
+
+
+async def test_a_body_that_is_still_coming_has_its_usual_time(connection: Connection, app: Bodies) -> None:
+    connection.protocol.shutdown()
+    await connection.receive(WHOLE_POST[:-2])
+    await connection.passes(5)
+    await connection.receive(WHOLE_POST[-2:])
+    assert app.bodies == [b"abcd"]
+    assert connection.sent().startswith(b"HTTP/1.1 200 OK")
+
+
+async def test_an_idle_connection_that_has_served_closes_at_once(connection: Connection) -> None:
+    await connection.receive(WHOLE_POST)
+    assert connection.protocol.shutdown() is False
+    await settle()
+    assert connection.transport.is_closing()

@@ -1,4 +1,4 @@
-"""The server's protocol: uvicorn's, with a writer of chunks for every request whose response can begin at once."""
+"""A request whose response can begin at once gets a writer of chunks, which waits for slow clients."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,6 +8,7 @@ import pytest
 
 from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
 from tests.server.client_connection import Connection, Requests, settle
+from tests.upstream.fake_transport import FakeTransport
 
 GET = b"GET /%b HTTP/1.1\r\nHost: h\r\n\r\n"
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -38,10 +39,6 @@ async def test_a_request_gets_a_writer_of_chunks(connection: Connection, app: Re
     await app.end("/a")
     assert connection.sent() == b"0\r\n\r\n"
     assert not connection.transport.is_closing()
-
-
-async def test_a_connection_has_the_flow_control_that_is_small_while_it_is_idle(connection: Connection) -> None:
-    assert isinstance(connection.protocol.flow, FlowControl)
 
 
 async def test_each_request_on_a_connection_gets_a_writer_of_its_own(connection: Connection, app: Requests) -> None:
@@ -126,3 +123,46 @@ async def test_a_writer_says_when_it_wrote_last(
     connection.transport.close()
     writer.write_chunk(b"one")
     assert start < first < writer.last_write < next(clock)
+
+
+async def test_flow_control_pauses_and_resumes_reading_once() -> None:
+    transport = FakeTransport(asyncio.Protocol())
+    flow = FlowControl(transport)
+    assert (flow.read_paused, flow.write_paused) == (False, False)
+    flow.resume_reading()
+    assert transport.calls == []
+    flow.pause_reading()
+    flow.pause_reading()
+    assert flow.read_paused and transport.calls == ["pause_reading"]
+    flow.resume_reading()
+    flow.resume_reading()
+    assert not flow.read_paused and transport.calls == ["pause_reading", "resume_reading"]
+
+
+async def test_flow_control_lets_all_who_wait_go_on_when_the_transport_accepts_bytes_again() -> None:
+    flow = FlowControl(FakeTransport(asyncio.Protocol()))
+    await flow.drain()
+    flow.pause_writing()
+    waiting = [asyncio.create_task(flow.drain()) for _ in range(2)]
+    await settle()
+    flow.pause_writing()  # said twice, the first waiters are not forgotten
+    assert flow.write_paused and not any(task.done() for task in waiting)
+    flow.resume_writing()
+    assert not flow.write_paused
+    await asyncio.gather(*waiting)
+    await flow.drain()
+    flow.resume_writing()
+    flow.pause_writing()
+    drained = asyncio.create_task(flow.drain())
+    await settle()
+    assert not drained.done()
+    drained.cancel()
+
+
+async def test_an_idle_flow_control_holds_no_event() -> None:
+    flow = FlowControl(FakeTransport(asyncio.Protocol()))
+    assert flow._writable is None
+    flow.pause_writing()
+    assert flow._writable is not None
+    flow.resume_writing()
+    assert flow._writable is None
