@@ -23,7 +23,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.ml_service.ml_service import ML_SERVICE, message_class
 from opensearch_ml_stream.extensions.ml_service.predict_messages import read_predict_request
 from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
-from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, read_head, read_request
+from opensearch_ml_stream.extensions.v2.grpc.request_messages import inference_request, read_head, read_request
 from opensearch_ml_stream.extensions.v2.protocol.messages import DATATYPES
 from opensearch_ml_stream.plugin.grpc_port.health_service import HEALTH_SERVICE
 from opensearch_ml_stream.plugin.grpc_port.messages import parse

@@ -1,4 +1,4 @@
-"""A word that a client splits over parts of a message, by every door and to every provider: the guardrail reads it."""
+"""A word that a client splits over parts of a message, by every api and to every provider: the guardrail reads it."""
 
 import json
 from collections.abc import Callable
@@ -17,20 +17,20 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
 from opensearch_ml_stream.connectors.predict.guardrails.payload_texts import readable_text, refusing_pattern
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.extensions.anthropic_api.messages_door import MessagesDoor
-from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor
-from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
+from opensearch_ml_stream.extensions.anthropic_api.messages_api import MessagesAPI
+from opensearch_ml_stream.extensions.openai_api.http.completions_api import ChatAPI
+from opensearch_ml_stream.extensions.openai_api.http.responses_api import ResponsesAPI
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.conversation_calls import whole_request
-from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import Door
+from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import ConversationAPI
 
 WORD = [GuardPattern.compile(".*bomb.*")]
 TEXT = ("a bo", "mb, please")
 ASKED = {"role": "user", "content": "Go on."}
-DOORS: dict[str, Callable[[], Door]] = {
-    "chat/completions": lambda: ChatDoor(lambda: 0),
-    "messages": lambda: MessagesDoor(lambda: "0"),
-    "responses": lambda: ResponsesDoor(lambda: 0),
+APIS: dict[str, Callable[[], ConversationAPI]] = {
+    "chat/completions": lambda: ChatAPI(lambda: 0),
+    "messages": lambda: MessagesAPI(lambda: "0"),
+    "responses": lambda: ResponsesAPI(lambda: 0),
 }
 
 
@@ -105,11 +105,11 @@ def conversing() -> dict[str, CompiledModel]:
     return {name: model for name, model in models.items() if model.dialect is not None or model.inputs.prompt}
 
 
-@pytest.mark.parametrize(("door", "body"), SPLIT)
-def test_a_word_in_two_parts_is_read_whatever_dialect_writes_them(door: str, body: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("api", "body"), SPLIT)
+def test_a_word_in_two_parts_is_read_whatever_dialect_writes_them(api: str, body: dict[str, Any]) -> None:
     read = []
     for name, model in conversing().items():
-        client = DOORS[door]().read(jsontext.load_object(json.dumps({"model": "m", **body}).encode())).request
+        client = APIS[api]().read(jsontext.load_object(json.dumps({"model": "m", **body}).encode())).request
         try:
             payload = model.readable_text(whole_request(client, model))
         except InvalidRequest:  # there is no place for it, so it does not go anywhere
@@ -122,7 +122,7 @@ def test_a_word_in_two_parts_is_read_whatever_dialect_writes_them(door: str, bod
 
 def test_a_pattern_with_ends_is_tried_on_each_text_that_a_dialect_joins() -> None:
     body = {"model": "m", **chat(ASKED, called(), {"role": "tool", "tool_call_id": "c1", "content": parts()})}
-    client = DOORS["chat/completions"]().read(body).request
+    client = APIS["chat/completions"]().read(body).request
     payload = conversing()["gemini-chat"].readable_text(whole_request(client, conversing()["gemini-chat"]))
     assert refusing_pattern([GuardPattern.compile("mb, pl.*")], payload) is None
     assert refusing_pattern([GuardPattern.compile("mb, pl.*")], payload, client.said()) == 0
@@ -137,8 +137,8 @@ def test_it_is_refused_before_the_provider_is_called(
     with background_provider(openai_stream(["fine"]) if streamed else json_response({})) as provider:
         model_id = sidecar.create_model(connector(provider.url), guardrails=guard)
         responses: list[httpx.Response] = [
-            sidecar.client.post(f"/v1/{door}", json={"model": model_id, "stream": streamed, **body})
-            for door, body in SPLIT
+            sidecar.client.post(f"/v1/{api}", json={"model": model_id, "stream": streamed, **body})
+            for api, body in SPLIT
         ]
         assert {response.status_code for response in responses} == {400}
         refused = [response for response in responses if "user input by regex[0]" in response.text]

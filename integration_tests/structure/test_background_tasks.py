@@ -60,7 +60,7 @@ STARTS = {
     "runtimes.host.keeper_socket": (1, "a thread that ends its process"),
     "runtimes.host.worker_connection": (2, "the call itself, whose errors are logged and sent"),
     "runtimes.host.process": (3, "awaited by the process that they are of"),
-    "runtimes.host.watched": (1, "the watch itself, in a model's process"),
+    "runtimes.host.background_tasks": (1, "the watch itself, in a model's process"),
     "runtimes.interface.model_files": (1, "MLServer's `schedule_with_callback`, whose caller gets the task"),
 }
 

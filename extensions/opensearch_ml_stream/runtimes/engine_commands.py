@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.runtimes.engine_settings import EMBEDDINGS, EngineSettings
-from opensearch_ml_stream.runtimes.shipped import LLAMA_CPP, VLLM
+from opensearch_ml_stream.runtimes.shipped_runtimes import LLAMA_CPP, VLLM
 
 HOST = "127.0.0.1"
 _MIDDLEWARE_FOLDER = str(Path(__file__).parent / "engine_middleware")

@@ -13,7 +13,10 @@ from opensearch_ml_stream.connectors.conversation.dialect import (
     ClientRequest,
 )
 from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_request import read_conversation
-from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import read_chat_request, read_completions_request
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_request import (
+    read_chat_request,
+    read_completions_request,
+)
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_request import read_responses_request
 
 _HI = {"role": "user", "content": "Hi"}

@@ -9,10 +9,10 @@ from opensearch_ml_stream.connectors.errors import MLStreamError, UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_events import MessageEvents
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_events import ChatEvents, CompletionsEvents
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent import ResponsesStream
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
-from opensearch_ml_stream.extensions.openai_api.protocol.stream_events import ChatEvents, CompletionsEvents
 from tests.counted_work import steps
 
 ENVELOPE = Envelope("chatcmpl-1f", 1700000000, "m")

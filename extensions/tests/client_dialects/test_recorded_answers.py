@@ -1,4 +1,4 @@
-"""Recorded streams of every provider behind every door: the client's SDK reads what the ML route says."""
+"""Recorded streams of every provider behind every api: the client's SDK reads what the ML route says."""
 
 import json
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.wire_format import WireFormat
-from opensearch_ml_stream.extensions.anthropic_api.messages_door import MessagesDoor
-from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor
-from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
+from opensearch_ml_stream.extensions.anthropic_api.messages_api import MessagesAPI
+from opensearch_ml_stream.extensions.openai_api.http.completions_api import ChatAPI
+from opensearch_ml_stream.extensions.openai_api.http.responses_api import ResponsesAPI
 from tests.conversation.sent_streams import decoder_as_sent
 from tests.providers.recorded_streams import ALL_STREAMS, STREAMS, Recorded, join_chunks, play
 from tests.providers.recordings.recording_files import RECORDINGS, Recording
@@ -31,7 +31,7 @@ Stream = Recorded | Recording
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Client:
-    """A client of a door: the dialect it speaks, its SDK, and by which words it says that an answer has ended."""
+    """A client of a api: the dialect it speaks, its SDK, and by which words it says that an answer has ended."""
 
     dialect: str
     wire: Callable[[], WireFormat]
@@ -43,7 +43,7 @@ class Client:
 CHAT = Client(
     OPENAI_CHAT,
     lambda: (
-        ChatDoor(lambda: 7)
+        ChatAPI(lambda: 7)
         .read({"model": "m", "messages": MESSAGES, "stream": True, "stream_options": {"include_usage": True}})
         .wire()
     ),
@@ -53,7 +53,7 @@ CHAT = Client(
 )
 RESPONSES = Client(
     OPENAI_RESPONSES,
-    lambda: ResponsesDoor(lambda: 7).read({"model": "m", "input": "?", "stream": True}).wire(),
+    lambda: ResponsesAPI(lambda: 7).read({"model": "m", "input": "?", "stream": True}).wire(),
     read_responses,
     openai.APIError,
     {
@@ -63,7 +63,7 @@ RESPONSES = Client(
 )  # fmt: skip
 ANTHROPICS = Client(
     ANTHROPIC,
-    lambda: MessagesDoor(lambda: "1").read({"model": "m", "messages": MESSAGES, "max_tokens": 9}).wire(),
+    lambda: MessagesAPI(lambda: "1").read({"model": "m", "messages": MESSAGES, "max_tokens": 9}).wire(),
     read_anthropic,
     anthropic.APIStatusError,
     {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"},

@@ -1,4 +1,4 @@
-"""Answers in one piece behind every door: the types of the client's SDK hold them, and they can be sent back."""
+"""Answers in one piece behind every api: the types of the client's SDK hold them, and they can be sent back."""
 
 import json
 from typing import Any
@@ -12,10 +12,10 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usag
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, whole_calls
 from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
-from opensearch_ml_stream.extensions.anthropic_api.messages_door import MessagesDoor
-from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor
-from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
-from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import Asked
+from opensearch_ml_stream.extensions.anthropic_api.messages_api import MessagesAPI
+from opensearch_ml_stream.extensions.openai_api.http.completions_api import ChatAPI
+from opensearch_ml_stream.extensions.openai_api.http.responses_api import ResponsesAPI
+from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import AnswerRequest
 from tests.client_dialects.clients import CHAT, MESSAGES, RESPONSES, Body, Client
 from tests.client_dialects.dialects_page import Recording, shipped_dialects
 from tests.providers.recorded_streams import EXCHANGES
@@ -33,11 +33,11 @@ ANSWERS = [
 ]
 
 
-def asked(client: Client) -> Asked:
+def asked(client: Client) -> AnswerRequest:
     body = {"model": "m", **client.least}
     if client is CHAT:
-        return ChatDoor(lambda: 7).read(body)
-    return ResponsesDoor(lambda: 7).read(body) if client is RESPONSES else MessagesDoor(lambda: "1").read(body)
+        return ChatAPI(lambda: 7).read(body)
+    return ResponsesAPI(lambda: 7).read(body) if client is RESPONSES else MessagesAPI(lambda: "1").read(body)
 
 
 def whole(client: Client, chunk: Chunk, ending: Ending) -> Any:

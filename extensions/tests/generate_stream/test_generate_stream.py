@@ -17,8 +17,8 @@ from opensearch_ml_stream.connectors.errors import (
     Unauthorized,
     UpstreamError,
 )
+from opensearch_ml_stream.extensions.generate_stream.growing_text import MAX_TEXT_BYTES
 from opensearch_ml_stream.extensions.generate_stream.opening import generate_stream_routes
-from opensearch_ml_stream.extensions.generate_stream.text_events import MAX_TEXT_BYTES
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy

@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry, Counter, Enum, Gauge
 from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import ModelMetrics
 from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus, ProcessStatus
 from opensearch_ml_stream.plugin.metrics import Metrics
-from opensearch_ml_stream.runtimes import own_metrics
+from opensearch_ml_stream.runtimes import model_metrics
 from opensearch_ml_stream.runtimes.interface.metrics import MetricsRegistry
-from opensearch_ml_stream.runtimes.own_metrics import OwnMetrics
+from opensearch_ml_stream.runtimes.model_metrics import MetricsFile
 
 
 def counting(socket: str, model: str, *values: float) -> MetricsRegistry:
@@ -18,7 +18,7 @@ def counting(socket: str, model: str, *values: float) -> MetricsRegistry:
     registry = MetricsRegistry()
     for value in values:
         registry.register("words", "Words of an answer.").labels(model, "").observe(value)
-    assert OwnMetrics(registry, socket).write() == []
+    assert MetricsFile(registry, socket).write() == []
     return registry
 
 
@@ -43,7 +43,7 @@ def test_the_processes_of_a_model_are_summed_and_models_told_apart(tmp_path: Pat
         'words_count{model_name="n",model_version=""} 1.0',
     ):
         assert line in lines
-    own_metrics.remove(sockets[2])
+    model_metrics.remove(sockets[2])
     assert not any('model_name="n"' in line for line in shown({"n": sockets[2:]}))
 
 
@@ -54,7 +54,7 @@ def test_metrics_of_prometheus_client_are_shown_as_they_are_but_for_those_that_a
     Gauge("mlstream_streams_open", "Taken.", registry=registry).set(7)
     Enum("mode", "Mode.", states=["a"], registry=registry)
     socket = str(tmp_path / "0.sock")
-    assert OwnMetrics(registry, socket).write() == ["mlstream_streams_open", "mode"]
+    assert MetricsFile(registry, socket).write() == ["mlstream_streams_open", "mode"]
     lines = shown({"m": [socket]})
     assert 'tokens_total{kind="a \\"b\\""} 3.0' in lines and "depth 2.0" in lines
     assert len([line for line in lines if not line.startswith("#")]) == 2
@@ -64,7 +64,7 @@ def test_of_two_models_with_one_name_and_two_types_the_first_counts(tmp_path: Pa
     counting(str(tmp_path / "0.sock"), "m", 1)
     registry = CollectorRegistry()
     Gauge("words", "Other.", registry=registry).set(2)
-    OwnMetrics(registry, str(tmp_path / "1.sock")).write()
+    MetricsFile(registry, str(tmp_path / "1.sock")).write()
     lines = shown({"m": [str(tmp_path / "0.sock")], "n": [str(tmp_path / "1.sock")]})
     assert "# TYPE words histogram" in lines and "words 2.0" not in lines
 
@@ -75,15 +75,15 @@ def test_what_a_model_counts_is_bounded(tmp_path: Path, monkeypatch: pytest.Monk
     registry.register("first", "").labels("m", "").observe(1)
     metric = registry.register("too_many", "")
     if bound == "samples":
-        for number in range(own_metrics.MAX_SAMPLES):
+        for number in range(model_metrics.MAX_SAMPLES):
             metric.labels(f"{number}", "").observe(1)
     elif bound == "characters":
-        metric.labels("m" * (own_metrics.MAX_CHARACTERS + 1), "").observe(1)
+        metric.labels("m" * (model_metrics.MAX_CHARACTERS + 1), "").observe(1)
     else:
-        monkeypatch.setattr(own_metrics, "MAX_BYTES", 100)
+        monkeypatch.setattr(model_metrics, "MAX_BYTES", 100)
     socket = str(tmp_path / "0.sock")
-    assert "too_many" in OwnMetrics(registry, socket).write() or bound == "bytes"
-    assert [family["name"] for family in own_metrics.read(socket)] == ([] if bound == "bytes" else ["first"])
+    assert "too_many" in MetricsFile(registry, socket).write() or bound == "bytes"
+    assert [family["name"] for family in model_metrics.read(socket)] == ([] if bound == "bytes" else ["first"])
 
 
 @pytest.mark.parametrize("content", [b"", b"[", b"\xff"])

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from starlette.types import ASGIApp
 
 from opensearch_ml_stream.extensions.anthropic_api.extension import COUNT_TOKENS_PATH, MESSAGES_PATH
-from opensearch_ml_stream.extensions.anthropic_api.messages_door import MessagesDoor, read_counted_message
+from opensearch_ml_stream.extensions.anthropic_api.messages_api import MessagesAPI, read_counted_message
 from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contribution, Core, Handler
 from opensearch_ml_stream.plugin.predictions.token_counts import TokenCounts
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema
@@ -49,8 +49,8 @@ OPERATIONS: Mapping[str, Mapping[str, OperationDescription]] = {
 @asynccontextmanager
 async def open_anthropic_api(core: Core) -> AsyncIterator[Contribution]:
     """Contribute the routes."""
-    door = MessagesDoor(new_id)
-    messages = ConversationEndpoint(door, core.conversations, core.in_flight, core.gate)
+    api = MessagesAPI(new_id)
+    messages = ConversationEndpoint(api, core.conversations, core.in_flight, core.gate)
     counts = TokenCounts(core.conversations.names, core.models, core.calls)
     endpoints: dict[str, ASGIApp] = {
         MESSAGES_PATH: messages,

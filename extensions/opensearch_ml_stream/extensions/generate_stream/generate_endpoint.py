@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, UpstreamError
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.extensions.generate_stream.text_events import MAX_TEXT_BYTES, GrowingText
+from opensearch_ml_stream.extensions.generate_stream.growing_text import MAX_TEXT_BYTES, GrowingText
 from opensearch_ml_stream.extensions.v2.face import InferenceModels, InferenceRequest, Tensor, UnreadRequest
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate

@@ -13,15 +13,15 @@ from opensearch_ml_stream.extensions.openai_api.extension import (
     INPUT_TOKENS_PATH,
     RESPONSES_PATH,
 )
-from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor, CompletionsDoor
+from opensearch_ml_stream.extensions.openai_api.http.completions_api import ChatAPI, CompletionsAPI
 from opensearch_ml_stream.extensions.openai_api.http.embeddings_endpoint import (
     StoredEmbeddingModels,
     embeddings_endpoint,
 )
 from opensearch_ml_stream.extensions.openai_api.http.model_routes import model_routes
-from opensearch_ml_stream.extensions.openai_api.http.responses_door import (
+from opensearch_ml_stream.extensions.openai_api.http.responses_api import (
     INPUT_TOKENS,
-    ResponsesDoor,
+    ResponsesAPI,
     read_counted_response,
     stored_response_routes,
 )
@@ -30,7 +30,11 @@ from opensearch_ml_stream.plugin.predictions.token_counts import TokenCounts
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
 from opensearch_ml_stream.rest_handlers.openapi.schemas import STRING
-from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import AtPaths, ConversationEndpoint, Door
+from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import (
+    AtPaths,
+    ConversationAPI,
+    ConversationEndpoint,
+)
 from opensearch_ml_stream.rest_handlers.routes.token_count_endpoint import token_count_endpoint
 
 _TYPES = ("application/json", "text/event-stream")
@@ -68,8 +72,8 @@ OPERATIONS: Mapping[str, Mapping[str, OperationDescription]] = {
 async def open_openai_api(core: Core) -> AsyncIterator[Contribution]:
     """Contribute the routes."""
 
-    def conversing(door: Door) -> ASGIApp:
-        return ConversationEndpoint(door, core.conversations, core.in_flight, core.gate)
+    def conversing(api: ConversationAPI) -> ASGIApp:
+        return ConversationEndpoint(api, core.conversations, core.in_flight, core.gate)
 
     names, models = core.conversations.names, core.registry.models
 
@@ -79,9 +83,9 @@ async def open_openai_api(core: Core) -> AsyncIterator[Contribution]:
     counts = TokenCounts(names, core.models, core.calls)
     embeddings = StoredEmbeddingModels(names, core.models, core.predictions)
     at: dict[str, ASGIApp] = {
-        CHAT_PATH: conversing(ChatDoor(core.clock)),
-        COMPLETIONS_PATH: conversing(CompletionsDoor(core.clock)),
-        RESPONSES_PATH: conversing(ResponsesDoor(core.clock)),
+        CHAT_PATH: conversing(ChatAPI(core.clock)),
+        COMPLETIONS_PATH: conversing(CompletionsAPI(core.clock)),
+        RESPONSES_PATH: conversing(ResponsesAPI(core.clock)),
         INPUT_TOKENS_PATH: token_count_endpoint(counts, core.in_flight, core.gate, read_counted_response, INPUT_TOKENS),
         EMBEDDINGS_PATH: embeddings_endpoint(embeddings, core.in_flight, core.gate),
     }

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
 
+from opensearch_ml_stream.extensions.v2.http.application import OpenInference
 from opensearch_ml_stream.extensions.v2.http.documentation.docs_routes import docs_routes
 from opensearch_ml_stream.extensions.v2.http.documentation.operations import V2_OPERATIONS
 from opensearch_ml_stream.extensions.v2.http.inference_endpoints import InferenceEndpoints
 from opensearch_ml_stream.extensions.v2.http.model_endpoints import ModelEndpoints, Server
-from opensearch_ml_stream.extensions.v2.http.open_inference import OpenInference
 from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
 from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames
 from opensearch_ml_stream.extensions.v2.service.stored_inference_models import StoredInferenceModels

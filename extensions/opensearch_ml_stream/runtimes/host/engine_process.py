@@ -13,10 +13,10 @@ from typing import Any
 
 from opensearch_ml_stream.runtimes.engine_commands import HOST, Command, engine_command
 from opensearch_ml_stream.runtimes.engine_settings import read_engine_settings
+from opensearch_ml_stream.runtimes.host.background_tasks import Turn, start_watched
 from opensearch_ml_stream.runtimes.host.engine_socket import EngineSocket
 from opensearch_ml_stream.runtimes.host.failures import FailureLog
 from opensearch_ml_stream.runtimes.host.keeper_socket import Keeper
-from opensearch_ml_stream.runtimes.host.watched import Turn, start_watched
 
 WATCH_SECONDS = 2.0
 SILENT_SECONDS = 5.0  # for the health route to respond in

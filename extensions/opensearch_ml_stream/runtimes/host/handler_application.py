@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
+from opensearch_ml_stream.runtimes.host.asgi_requests import Application, Receive, Scope, Send, receiving
 from opensearch_ml_stream.runtimes.host.failures import FailureLog, type_of
-from opensearch_ml_stream.runtimes.host.in_process import Application, Receive, Scope, Send, receiving
 from opensearch_ml_stream.runtimes.interface import json_bytes
 from opensearch_ml_stream.runtimes.interface.alias import INSTALL, install_mlserver_alias
 from opensearch_ml_stream.runtimes.interface.types.base import BaseModel

@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from opensearch_ml_stream.runtimes import shipped
+from opensearch_ml_stream.runtimes import shipped_runtimes
 from opensearch_ml_stream.runtimes.host.failures import type_of
 
 
@@ -33,12 +33,12 @@ def read_settings(folder: str, settings: dict[str, Any]) -> Any:
 def construct(folder: str, implementation: str, settings: Any) -> Any:
     """Import `implementation`, from `folder` or an installed distribution, and call it with the settings.
 
-    `implementation` is `package.module.Class`, `package.module:Class`, or a name that `shipped` knows.
+    `implementation` is `package.module.Class`, `package.module:Class`, or a name that `shipped_runtimes` knows.
     """
     sys.path.insert(0, folder)
     module_name, where = "", "model-settings.json: implementation"
     try:
-        implementation = shipped.resolve(implementation, settings.parameters.extra)
+        implementation = shipped_runtimes.resolve(implementation, settings.parameters.extra)
         module_name, _, class_name = implementation.replace(":", ".").rpartition(".")
         if not module_name:
             raise ValueError(f"'{implementation}' names no module and class, such as 'model.MyModel'")

@@ -11,19 +11,19 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from opensearch_ml_stream.runtimes import own_metrics
+from opensearch_ml_stream.runtimes import model_metrics
 from opensearch_ml_stream.runtimes.host import loading
+from opensearch_ml_stream.runtimes.host.background_tasks import Turn, start_watched
 from opensearch_ml_stream.runtimes.host.batching import AdaptiveBatcher
 from opensearch_ml_stream.runtimes.host.engine_process import EngineProcess
 from opensearch_ml_stream.runtimes.host.failures import FailureLog
 from opensearch_ml_stream.runtimes.host.handler_application import CustomHandlers, custom_handlers
 from opensearch_ml_stream.runtimes.host.keeper_socket import Figures, Keeper
 from opensearch_ml_stream.runtimes.host.served_model import ServedModel
-from opensearch_ml_stream.runtimes.host.watched import Turn, start_watched
 from opensearch_ml_stream.runtimes.host.worker_connection import WorkerConnection
 from opensearch_ml_stream.runtimes.interface.alias import install_mlserver_alias
-from opensearch_ml_stream.runtimes.own_metrics import OwnMetrics
-from opensearch_ml_stream.runtimes.shipped import find_engine
+from opensearch_ml_stream.runtimes.model_metrics import MetricsFile
+from opensearch_ml_stream.runtimes.shipped_runtimes import find_engine
 
 FIGURES_SECONDS = 1.0
 SECONDS_FOR_CALLS = 2.0  # to end, once the process is to end
@@ -103,7 +103,7 @@ class _Process:
             self._log.raised("loading it", error.__cause__ or error)
             self._keeper.end()  # so that threads of the model cannot hold the process up
             return 1
-        metrics = OwnMetrics(import_module("mlserver.metrics").REGISTRY, self._start["socket"])
+        metrics = MetricsFile(import_module("mlserver.metrics").REGISTRY, self._start["socket"])
         telling = start_watched("figures", self._figures_turn(metrics), self._log, self._keeper)
         await ending.wait()
         telling.cancel()
@@ -154,7 +154,7 @@ class _Process:
         self._failed = True
         self._keeper.end()
 
-    def _figures_turn(self, metrics: OwnMetrics) -> Turn:
+    def _figures_turn(self, metrics: MetricsFile) -> Turn:
         told: Mapping[str, int] = {}
         left_out: list[str] = []
 
@@ -169,7 +169,7 @@ class _Process:
 
         return tell
 
-    def _write_metrics(self, metrics: OwnMetrics, left_out: list[str]) -> list[str]:
+    def _write_metrics(self, metrics: MetricsFile, left_out: list[str]) -> list[str]:
         """Write what the model has counted; the log says which of its metrics are left out, and why none is there."""
         try:
             now = metrics.write()
@@ -185,7 +185,7 @@ class _Process:
     async def _end(self, model: Any) -> None:
         with suppress(OSError):
             os.unlink(self._start["socket"])
-        own_metrics.remove(self._start["socket"])
+        model_metrics.remove(self._start["socket"])
         tasks = [task for connection in self._connections for task in connection.cancel_calls()]
         if tasks:
             await asyncio.wait(tasks, timeout=SECONDS_FOR_CALLS)

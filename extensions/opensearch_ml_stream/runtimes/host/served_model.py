@@ -6,8 +6,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from opensearch_ml_stream.runtimes.host.asgi_requests import Application, respond
 from opensearch_ml_stream.runtimes.host.failures import FailureLog, error_payload
-from opensearch_ml_stream.runtimes.host.in_process import Application, respond
 from opensearch_ml_stream.runtimes.host.keeper_socket import Figures
 from opensearch_ml_stream.runtimes.interface import wire
 

@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import read_chat_request, read_completions_request
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_request import (
+    read_chat_request,
+    read_completions_request,
+)
 from opensearch_ml_stream.extensions.openai_api.protocol.embeddings import read_embeddings_request
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_request import read_responses_request
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import client_tools

@@ -8,7 +8,7 @@ from openai.types.responses import Response
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
-from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
+from opensearch_ml_stream.extensions.openai_api.http.responses_api import ResponsesAPI
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import ResponsesEvents
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject, whole_response
 
@@ -93,7 +93,7 @@ def test_an_empty_answer_has_no_output() -> None:
 def test_a_response_of_the_client_s_dialect_is_as_it_was_sent() -> None:
     sent = {"id": "resp_p", "object": "response", "output": [], "made_up": {"a": 1}}
     given = WholeAnswer(Chunk(), Ending(), "m1", sent, is_as_sent=True, extra={})
-    asked = ResponsesDoor(lambda: 0).read({"model": "m", "input": "Why?"})
+    asked = ResponsesAPI(lambda: 0).read({"model": "m", "input": "Why?"})
     assert json.loads(asked.whole(given)) == sent
 
 
@@ -114,6 +114,6 @@ def test_what_openai_has_no_place_for_is_a_member_of_our_own() -> None:
 
 
 def test_the_time_is_in_seconds_and_the_model_is_as_the_client_named_it() -> None:
-    asked = ResponsesDoor(lambda: 1_700_000_000_999).read({"model": "poet", "input": "Why?"})
+    asked = ResponsesAPI(lambda: 1_700_000_000_999).read({"model": "poet", "input": "Why?"})
     response = json.loads(asked.whole(answer(Chunk("a"))))
     assert (response["created_at"], response["model"], response["store"]) == (1_700_000_000, "poet", False)

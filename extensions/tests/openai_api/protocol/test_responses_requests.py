@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
+from opensearch_ml_stream.extensions.openai_api.http.responses_api import ResponsesAPI
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_request import read_responses_request
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
@@ -351,11 +351,11 @@ def test_a_wrong_member_is_named(members: dict[str, Any], begins: str) -> None:
 def test_what_needs_a_store_is_refused(member: dict[str, Any]) -> None:
     (name,) = member
     with pytest.raises(InvalidRequest, match=f"{name} cannot .* not stored here"):
-        ResponsesDoor(lambda: 0).read({"model": "m", "input": "Why?", **member})
+        ResponsesAPI(lambda: 0).read({"model": "m", "input": "Why?", **member})
 
 
 def test_a_provider_of_the_dialect_is_told_to_store_nothing_and_gets_the_rest_as_it_was_sent() -> None:
     sent = {"input": "Why?", "tools": [{"type": "web_search"}], "made_up": 1, "previous_response_id": None}
-    asked = ResponsesDoor(lambda: 0).read({"model": "m", "stream": True, **sent})
+    asked = ResponsesAPI(lambda: 0).read({"model": "m", "stream": True, **sent})
     assert (asked.model, asked.is_stream) == ("m", True)
     assert asked.request.body == {**sent, "store": False}

@@ -14,9 +14,9 @@ from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat
 from opensearch_ml_stream.connectors.providers.openai_completions import OpenAICompletions
 from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_events import ChatEvents
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
 from opensearch_ml_stream.extensions.openai_api.protocol.sent_chunks import SentChatChunks, SentChunks, SentTextChunks
-from opensearch_ml_stream.extensions.openai_api.protocol.stream_events import ChatEvents
 
 Body = dict[str, Any]
 ENVELOPE = Envelope("chatcmpl-1f", 1700000000, "my model")

@@ -4,7 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from opensearch_ml_stream.runtimes import own_metrics
+from opensearch_ml_stream.runtimes import model_metrics
 from opensearch_ml_stream.runtimes.frames import Kind
 from tests.runtimes.host.running_host import ready_host, text_request, texts_of
 
@@ -207,9 +207,9 @@ async def test_what_the_model_counts_is_in_a_file_that_goes_with_its_process(tmp
     async with ready_host(tmp_path, code) as (host, worker):
         await worker.predict(text_request("a", "b"))
         async with asyncio.timeout(20):
-            while not (families := own_metrics.read(str(host.path))):  # noqa: ASYNC110 - another process writes it
+            while not (families := model_metrics.read(str(host.path))):  # noqa: ASYNC110 - another process writes it
                 await asyncio.sleep(0.01)
         assert families[0]["samples"][-1] == ["words_sum", {"model_name": "trial", "model_version": ""}, 2.0]
         host.keeper.close()
         await host.process.wait()
-        assert own_metrics.read(str(host.path)) == []
+        assert model_metrics.read(str(host.path)) == []

@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ResponseRun, TextRun, Usage, to_chunk_list
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
-from opensearch_ml_stream.extensions.generate_stream.text_events import GrowingText
+from opensearch_ml_stream.extensions.generate_stream.growing_text import GrowingText
 from opensearch_ml_stream.extensions.ml_service.predict_messages import encode_chunks
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape

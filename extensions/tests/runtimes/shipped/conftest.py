@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.runtimes.interface.alias import install_mlserver_alias
-from opensearch_ml_stream.runtimes.shipped import SHORT_NAMES
+from opensearch_ml_stream.runtimes.shipped_runtimes import SHORT_NAMES
 
 _STAND_INS = str(Path(__file__).parent / "stand_ins")
 _RUNTIMES = {path.rpartition(".")[0] for path in SHORT_NAMES.values()} | {"opensearch_ml_stream.runtimes.text_models"}

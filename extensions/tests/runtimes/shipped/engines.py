@@ -8,7 +8,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
-from opensearch_ml_stream.runtimes.shipped import resolve
+from opensearch_ml_stream.runtimes.shipped_runtimes import resolve
 from tests.runtimes.shipped import tiny_models
 
 NAME = "huggingface"

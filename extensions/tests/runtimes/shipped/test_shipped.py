@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.runtimes.shipped import SHORT_NAMES, find_engine, resolve
+from opensearch_ml_stream.runtimes.shipped_runtimes import SHORT_NAMES, find_engine, resolve
 
 HUGGING_FACE = "opensearch_ml_stream.runtimes.huggingface.HuggingFaceRuntime"
 

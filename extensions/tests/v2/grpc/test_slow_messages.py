@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.protobuf_wire import varint
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.extensions.ml_service.predict_messages import read_predict_request
 from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
-from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, read_head, read_request
+from opensearch_ml_stream.extensions.v2.grpc.request_messages import inference_request, read_head, read_request
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import predict_inputs
 from opensearch_ml_stream.extensions.v2.service.stored_inference_models import MAX_BYTES_AT_ONCE
 from opensearch_ml_stream.plugin.grpc_port.messages import parse

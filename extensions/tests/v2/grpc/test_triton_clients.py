@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.extensions.v2.grpc.inference_messages import ModelInferRequest
-from opensearch_ml_stream.extensions.v2.grpc.request_tensors import read_head
+from opensearch_ml_stream.extensions.v2.grpc.request_messages import read_head
 from opensearch_ml_stream.extensions.v2.grpc.triton_clients import is_tritons_call, wants_status
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
 from opensearch_ml_stream.extensions.v2.extension import V2_PATH
+from opensearch_ml_stream.extensions.v2.http.application import OpenInference
 from opensearch_ml_stream.extensions.v2.http.inference_endpoints import InferenceEndpoints
 from opensearch_ml_stream.extensions.v2.http.model_endpoints import ModelEndpoints, Server
-from opensearch_ml_stream.extensions.v2.http.open_inference import OpenInference
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, NextInference, UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import (
     InferenceRequest,

@@ -17,7 +17,7 @@ from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import (
     MAX_PREDICTIONS,
     PredictInputs,
 )
-from opensearch_ml_stream.extensions.v2.protocol.tensor_values import MAX_ROWS
+from opensearch_ml_stream.extensions.v2.protocol.tensor_parameters import MAX_ROWS
 from tests.v2.protocol.predict_input_setup import (
     BLUEPRINTS,
     MESSAGES,

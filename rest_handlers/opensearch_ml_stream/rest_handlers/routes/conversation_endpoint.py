@@ -1,7 +1,8 @@
 """A route of a client API that converses with models: its request is read, its answer streamed or sent whole.
 
 It lives as predictions do (`routes/predict_stream.py`): the provider call ends when the client disconnects, a slow
-provider is bridged by heartbeats, and a stream ends with exactly one terminal object. What the API is like is a `Door`.
+provider is bridged by heartbeats, and a stream ends with exactly one terminal object. A `ConversationAPI` says how the
+API's requests are read and its answers are written.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -34,7 +35,7 @@ from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStr
 from opensearch_ml_stream.rest_handlers.routes.prediction_responses import send_prediction
 
 
-class Asked(Protocol):
+class AnswerRequest(Protocol):
     """What a client asks for: the next answer of a model, by its name or id."""
 
     @property
@@ -61,10 +62,10 @@ class Asked(Protocol):
         ...
 
 
-class Door(Protocol):
+class ConversationAPI(Protocol):
     """A client API."""
 
-    def read(self, body: dict[str, Any]) -> Asked:
+    def read(self, body: dict[str, Any]) -> AnswerRequest:
         """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
         ...
 
@@ -84,8 +85,10 @@ class Conversations(Protocol):
 class ConversationEndpoint:
     """The ASGI endpoint of one path."""
 
-    def __init__(self, door: Door, conversations: Conversations, in_flight: InFlightResponses, gate: Gate) -> None:
-        self._door = door
+    def __init__(
+        self, api: ConversationAPI, conversations: Conversations, in_flight: InFlightResponses, gate: Gate
+    ) -> None:
+        self._api = api
         self._conversations = conversations
         self._in_flight = in_flight
         self._gate = gate
@@ -111,7 +114,7 @@ class ConversationEndpoint:
         try:
             caller = await self._gate.admit(scope, actions.PREDICT_STREAM, actions.PREDICT)
             body = await self._read_body(scope, receive, response, reservation)
-            asked = self._door.read(jsontext.load_object(body))
+            asked = self._api.read(jsontext.load_object(body))
             if asked.is_stream:
                 response.wire = wire = asked.wire()
                 self._in_flight.loop.call_soon(_prepare, asked.request, wire)  # once the provider is called
@@ -142,12 +145,12 @@ class ConversationEndpoint:
             body = whole_body(body, content_coding(scope), reservation)
         return body if is_plain else json_body(scope, body)
 
-    def _work(self, response: InFlightResponse, caller: Caller, asked: Asked) -> Awaitable[None]:
+    def _work(self, response: InFlightResponse, caller: Caller, asked: AnswerRequest) -> Awaitable[None]:
         if response.wire is not None:
             return relay(response, self._conversations.stream(caller, asked.model, asked.request), response.wire)
         return send_prediction(response, self._whole(caller, asked))
 
-    async def _whole(self, caller: Caller, asked: Asked) -> bytes:
+    async def _whole(self, caller: Caller, asked: AnswerRequest) -> bytes:
         return asked.whole(await self._conversations.whole(caller, asked.model, asked.request))
 
 

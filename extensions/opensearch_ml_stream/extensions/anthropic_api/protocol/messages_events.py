@@ -27,7 +27,7 @@ from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_response im
     tool_id,
     usage_fields,
 )
-from opensearch_ml_stream.extensions.anthropic_api.protocol.well_formed import (
+from opensearch_ml_stream.extensions.anthropic_api.protocol.schemas import (
     SENT_EVENT,
     BlockStart,
     BlockStop,

@@ -26,8 +26,8 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
-from opensearch_ml_stream.extensions.anthropic_api.protocol.body_members import Members, wrong
 from opensearch_ml_stream.extensions.anthropic_api.protocol.errors import ThreadUnsupported
+from opensearch_ml_stream.extensions.anthropic_api.protocol.request_members import Members, wrong
 
 _MEMBERS = {
     "turns": "messages",

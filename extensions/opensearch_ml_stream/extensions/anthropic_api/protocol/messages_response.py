@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, who
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import end_with_calls
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.syntax import provider_json
-from opensearch_ml_stream.extensions.anthropic_api.protocol.well_formed import (
+from opensearch_ml_stream.extensions.anthropic_api.protocol.schemas import (
     Block,
     Message,
     MessageUsage,

@@ -6,7 +6,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.conversation.conversation import Media, Text
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
+from opensearch_ml_stream.extensions.openai_api.protocol.request_members import Members
 
 _AUDIO_TYPES = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 _FILE_TYPES = {

@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.spending.response_usage import read_usage
 from opensearch_ml_stream.connectors.spending.token_spending import estimate_text_tokens
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import OWN_MEMBER
-from opensearch_ml_stream.extensions.openai_api.protocol.members import Members, is_unicode
+from opensearch_ml_stream.extensions.openai_api.protocol.request_members import Members, is_unicode
 
 MAX_TEXTS = 2048  # of a request, as OpenAI takes
 

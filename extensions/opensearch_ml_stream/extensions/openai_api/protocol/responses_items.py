@@ -16,7 +16,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import 
     client_tools,
     free_form_input,
 )
-from opensearch_ml_stream.extensions.openai_api.protocol.well_formed import is_response
+from opensearch_ml_stream.extensions.openai_api.protocol.schemas import is_response
 
 _SIGNATURE = "signature:"
 

@@ -20,9 +20,9 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import EFFORTS, read_format, read_mode
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_request import EFFORTS, read_format, read_mode
 from opensearch_ml_stream.extensions.openai_api.protocol.content_parts import read_item_content
-from opensearch_ml_stream.extensions.openai_api.protocol.members import HINTS, Members
+from opensearch_ml_stream.extensions.openai_api.protocol.request_members import HINTS, Members
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import signature_in
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import (
     ADDITIONAL_TOOLS,

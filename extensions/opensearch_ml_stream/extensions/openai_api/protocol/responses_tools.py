@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import JSONObject
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import provider_json
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
-from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
+from opensearch_ml_stream.extensions.openai_api.protocol.request_members import Members
 
 ADDITIONAL_TOOLS = "additional_tools"
 """The type of items of the input that are tools."""

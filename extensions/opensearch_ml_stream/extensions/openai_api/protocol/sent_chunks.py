@@ -25,7 +25,7 @@ from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat
 from opensearch_ml_stream.connectors.providers.openai_completions import OpenAICompletions
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import REASONING, Envelope, usage_object
-from opensearch_ml_stream.extensions.openai_api.protocol.well_formed import (
+from opensearch_ml_stream.extensions.openai_api.protocol.schemas import (
     MAX_CHOICES,
     Call,
     CallType,

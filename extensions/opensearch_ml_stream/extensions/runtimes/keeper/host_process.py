@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.extensions.runtimes.service.status import ProcessStatus
-from opensearch_ml_stream.runtimes import own_metrics
+from opensearch_ml_stream.runtimes import model_metrics
 
 FIRST_RETRY_SECONDS = 0.5
 MAX_RETRY_SECONDS = 30.0
@@ -205,7 +205,7 @@ async def _ended(process: asyncio.subprocess.Process) -> int:
 
 def _remove(path: str) -> None:
     """Remove the socket of a process, and its file of metrics."""
-    own_metrics.remove(path)
+    model_metrics.remove(path)
     with suppress(OSError):
         os.unlink(path)
 

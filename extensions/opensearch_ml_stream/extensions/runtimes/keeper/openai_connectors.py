@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import engine_url
 from opensearch_ml_stream.runtimes.engine_settings import CHAT, EngineSettings, read_engine_settings
-from opensearch_ml_stream.runtimes.shipped import LLAMA_CPP, VLLM, find_engine
+from opensearch_ml_stream.runtimes.shipped_runtimes import LLAMA_CPP, VLLM, find_engine
 
 SHORT_NAME = "openai"
 _SELDON_PACKAGE = "mlserver_llm_api."

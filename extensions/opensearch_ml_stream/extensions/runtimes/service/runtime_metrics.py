@@ -8,7 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus, ProcessStatus
-from opensearch_ml_stream.runtimes import own_metrics
+from opensearch_ml_stream.runtimes import model_metrics
 
 _GAUGES: tuple[tuple[str, str, Callable[[ProcessStatus], float]], ...] = (
     ("mlstream_runtime_ready", "Processes of a model that can be called.", lambda process: process.ready),
@@ -68,7 +68,7 @@ class ModelMetrics:
         """Yield the metrics of all models."""
         found: dict[str, _Family] = {}
         for process in [process for model in self._current().values() for process in model.processes]:
-            for said in own_metrics.read(process.socket):
+            for said in model_metrics.read(process.socket):
                 family = found.setdefault(said["name"], _Family(said["documentation"], said["type"]))
                 if family.type != said["type"]:
                     continue

@@ -6,7 +6,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
 from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 from opensearch_ml_stream.extensions.v2.grpc import response_messages, triton_clients
 from opensearch_ml_stream.extensions.v2.grpc.repository_service import repository_handlers
-from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, read_head, read_request
+from opensearch_ml_stream.extensions.v2.grpc.request_messages import inference_request, read_head, read_request
 from opensearch_ml_stream.extensions.v2.grpc.stream_messages import StreamMessages, error_message
 from opensearch_ml_stream.extensions.v2.http.headers import (
     EXTENSIONS,

@@ -9,7 +9,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.v2.protocol import raw_contents
-from opensearch_ml_stream.extensions.v2.protocol.tensor_data import TensorMemory
+from opensearch_ml_stream.extensions.v2.protocol.tensor_checks import TensorMemory
 
 BINARY_DATA_SIZE = "binary_data_size"  # parameter of a tensor: how many bytes behind the JSON are its contents
 _OF_OUTPUT = "binary_data"  # parameter of a requested output

@@ -10,7 +10,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.model_inputs import ChatForm
 from opensearch_ml_stream.extensions.v2.protocol.messages import Tensor
-from opensearch_ml_stream.extensions.v2.protocol.tensor_values import container, texts
+from opensearch_ml_stream.extensions.v2.protocol.tensor_parameters import container, texts
 
 MAX_MESSAGES = 5_000
 CHAT_TENSORS = ("role", "content", "type", "tool_calls", "tool_call_id", "name")

@@ -31,7 +31,7 @@ from opensearch_ml_stream.extensions.v2.protocol.request_members import (
     optional_object,
     required,
 )
-from opensearch_ml_stream.extensions.v2.protocol.tensor_data import (
+from opensearch_ml_stream.extensions.v2.protocol.tensor_checks import (
     MAX_DIMENSIONS,
     MAX_LENGTH,
     NUMBER_BYTES,

@@ -14,7 +14,7 @@ from opensearch_ml_stream.connectors.predict.model_inputs import TENSORS, ChatFo
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.v2.protocol.chat_messages import CHAT_TENSORS, chat_messages, is_chat
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, Tensor
-from opensearch_ml_stream.extensions.v2.protocol.tensor_values import (
+from opensearch_ml_stream.extensions.v2.protocol.tensor_parameters import (
     as_json,
     elements,
     json_tensors,

@@ -10,7 +10,12 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.extensions.v2.protocol.messages import Tensor
-from opensearch_ml_stream.extensions.v2.protocol.tensor_data import NUMBER_BYTES, PLACE_BYTES, TEXT_BYTES, TensorMemory
+from opensearch_ml_stream.extensions.v2.protocol.tensor_checks import (
+    NUMBER_BYTES,
+    PLACE_BYTES,
+    TEXT_BYTES,
+    TensorMemory,
+)
 
 _STRUCT_FORMATS = {
     "BOOL": "?", "UINT8": "B", "UINT16": "H", "UINT32": "I", "UINT64": "Q", "INT8": "b", "INT16": "h", "INT32": "i",

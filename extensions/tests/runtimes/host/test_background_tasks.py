@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from opensearch_ml_stream.runtimes.host import watched
+from opensearch_ml_stream.runtimes.host import background_tasks
+from opensearch_ml_stream.runtimes.host.background_tasks import start_watched
 from opensearch_ml_stream.runtimes.host.failures import FailureLog
 from opensearch_ml_stream.runtimes.host.keeper_socket import Keeper
-from opensearch_ml_stream.runtimes.host.watched import start_watched
 
 
 class Panic(BaseException):
@@ -31,7 +31,7 @@ def ends() -> Iterator[tuple[Keeper, socket.socket]]:
 async def test_a_task_that_fails_is_logged_told_and_tried_again_until_it_ends(
     ends: tuple[Keeper, socket.socket], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watched, "FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(background_tasks, "FIRST_PAUSE_SECONDS", 0.001)
     keeper, told = ends
     turns = iter([KeyError("x"), Panic("y"), 0.0, None])
 

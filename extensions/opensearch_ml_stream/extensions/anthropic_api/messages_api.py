@@ -6,19 +6,19 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, ClientRequest
-from opensearch_ml_stream.extensions.anthropic_api.protocol.body_members import Members
 from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_events import MessageEvents
 from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_request import (
     read_conversation,
     read_counted_conversation,
 )
 from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_response import whole_message
+from opensearch_ml_stream.extensions.anthropic_api.protocol.request_members import Members
 from opensearch_ml_stream.rest_handlers.routes.token_count_endpoint import CountRequest
 
 
 @dataclass(frozen=True, slots=True)
-class AskedMessage:
-    """The next message that a client asks a model for, by its name or id; fits `conversation_endpoint.Asked`."""
+class MessageRequest:
+    """A request for the next message of a model, by its name or id; fits `conversation_endpoint.AnswerRequest`."""
 
     model: str
     is_stream: bool
@@ -35,18 +35,18 @@ class AskedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class MessagesDoor:
-    """Fits `conversation_endpoint.Door`. `new_id` returns what tells a message from all others."""
+class MessagesAPI:
+    """Fits `conversation_endpoint.ConversationAPI`. `new_id` returns what tells a message from all others."""
 
     new_id: Callable[[], str]
 
-    def read(self, body: dict[str, Any]) -> AskedMessage:
+    def read(self, body: dict[str, Any]) -> MessageRequest:
         """Return what a request asks for; its conversation is read when a provider of another dialect needs it."""
         members = Members(body)
         model, is_stream = members.required_text("model"), members.flag("stream") is True
         conversation = {name: value for name, value in body.items() if name not in ("model", "stream")}
         request = ClientRequest(ANTHROPIC, conversation, read_conversation)
-        return AskedMessage(model, is_stream, request, f"msg_{self.new_id()}")
+        return MessageRequest(model, is_stream, request, f"msg_{self.new_id()}")
 
 
 def read_counted_message(body: dict[str, Any]) -> CountRequest:

@@ -8,8 +8,8 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import Throttled, UpstreamError
 from opensearch_ml_stream.connectors.event import Event
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_events import ChatEvents, CompletionsEvents
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
-from opensearch_ml_stream.extensions.openai_api.protocol.stream_events import ChatEvents, CompletionsEvents
 
 ENVELOPE = Envelope("chatcmpl-1f", 1700000000, "my model")
 DONE = "data: [DONE]"

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.v2.grpc.inference_messages import ModelInferRequest, RepositoryModelLoadRequest
-from opensearch_ml_stream.extensions.v2.grpc.request_tensors import RequestHead, inference_request, read_head
+from opensearch_ml_stream.extensions.v2.grpc.request_messages import RequestHead, inference_request, read_head
 from opensearch_ml_stream.extensions.v2.grpc.response_messages import infer_response
-from opensearch_ml_stream.extensions.v2.protocol import tensor_data
+from opensearch_ml_stream.extensions.v2.protocol import tensor_checks
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor
 from opensearch_ml_stream.plugin.grpc_port.messages import MAX_SMALL_BYTES, parse
 
@@ -100,7 +100,7 @@ def test_a_tensor_that_does_not_fit_is_refused(tensor: Any, raw: list[bytes], pr
 
 @pytest.mark.parametrize("is_raw", [False, True])
 def test_elements_are_counted_before_they_are_made(is_raw: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensor_data, "MAX_BYTES", 4 * tensor_data.TEXT_BYTES)
+    monkeypatch.setattr(tensor_checks, "MAX_BYTES", 4 * tensor_checks.TEXT_BYTES)
     message = request(shape=[5], contents={} if is_raw else {"bytes_contents": [b""] * 5})
     if is_raw:
         message.inputs[0].ClearField("contents")
@@ -169,8 +169,8 @@ def test_a_request_without_a_head_is_refused(data: bytes, problem: str) -> None:
 def test_all_tensors_of_a_request_share_one_bound_however_they_came(
     datatype: str, contents: dict[str, Any], raw: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    each = {"BYTES": tensor_data.TEXT_BYTES, "INT8": 8, "UINT8": 8}.get(datatype, tensor_data.NUMBER_BYTES)
-    monkeypatch.setattr(tensor_data, "MAX_BYTES", 6 * each)
+    each = {"BYTES": tensor_checks.TEXT_BYTES, "INT8": 8, "UINT8": 8}.get(datatype, tensor_checks.NUMBER_BYTES)
+    monkeypatch.setattr(tensor_checks, "MAX_BYTES", 6 * each)
     message = ModelInferRequest()
     for tensors in range(1, 4):
         message.inputs.add(name=f"{tensors}", datatype=datatype, shape=[3], contents=contents or None)

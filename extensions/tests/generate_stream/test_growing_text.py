@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.extensions.generate_stream.text_events import MAX_TEXT_BYTES, GrowingText
+from opensearch_ml_stream.extensions.generate_stream.growing_text import MAX_TEXT_BYTES, GrowingText
 
 DONE = b"data: [DONE]\n\n"
 REASONING: Chunks = [Chunk(reasoning="hmm", tool_calls=(ToolCall(0, "c", "f", "{}"),))]

@@ -3,11 +3,11 @@
 import json
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
-from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
-from opensearch_ml_stream.extensions.openai_api.protocol.whole_responses import (
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_response import (
     chat_response,
     completions_response,
 )
+from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
 
 ENVELOPE = Envelope("chatcmpl-1f", 1700000000, "m")
 

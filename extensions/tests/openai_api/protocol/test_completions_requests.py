@@ -16,7 +16,10 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import read_chat_request, read_completions_request
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_request import (
+    read_chat_request,
+    read_completions_request,
+)
 
 ASKED: dict[str, Any] = {"role": "user", "content": "Why?"}
 PNG = "data:image/png;base64,iVBORw0KGgo="

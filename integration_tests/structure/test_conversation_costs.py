@@ -19,12 +19,12 @@ from opensearch_ml_stream.connectors.documents import connector_document, read_c
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.wire_format import NDJSON, WireFormat
-from opensearch_ml_stream.extensions.anthropic_api.messages_door import MessagesDoor
-from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor
-from opensearch_ml_stream.extensions.openai_api.http.responses_door import ResponsesDoor
+from opensearch_ml_stream.extensions.anthropic_api.messages_api import MessagesAPI
+from opensearch_ml_stream.extensions.openai_api.http.completions_api import ChatAPI
+from opensearch_ml_stream.extensions.openai_api.http.responses_api import ResponsesAPI
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.conversation_calls import stream_request
-from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import Door
+from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import ConversationAPI
 from tests.counted_work import steps
 
 # Multiples of what `_predict/stream` takes on the same provider. A request is a stream of a single text; /v1/responses
@@ -37,13 +37,13 @@ MOST_OF_A_PADDING = 2  # steps of a chunk
 
 MESSAGES = [{"role": "user", "content": "Say hello."}]
 CHAT = {"model": "m", "messages": MESSAGES, "stream": True}
-DOORS: dict[str, tuple[Door, dict[str, Any]]] = {
-    "/v1/chat/completions": (ChatDoor(lambda: 0), CHAT),
-    "/v1/messages": (MessagesDoor(lambda: "0"), {**CHAT, "max_tokens": 9}),
-    "/v1/responses": (ResponsesDoor(lambda: 0), {"model": "m", "input": "Say hello.", "stream": True}),
+APIS: dict[str, tuple[ConversationAPI, dict[str, Any]]] = {
+    "/v1/chat/completions": (ChatAPI(lambda: 0), CHAT),
+    "/v1/messages": (MessagesAPI(lambda: "0"), {**CHAT, "max_tokens": 9}),
+    "/v1/responses": (ResponsesAPI(lambda: 0), {"model": "m", "input": "Say hello.", "stream": True}),
 }
 PREDICT = "_predict/stream"
-WAYS = (PREDICT, *DOORS)
+WAYS = (PREDICT, *APIS)
 
 Begin = Callable[[], tuple[StreamDecoder, WireFormat]]
 
@@ -82,11 +82,11 @@ class Provider:
                 return streaming.decoder(), NDJSON
 
             return predict
-        door, sent = DOORS[way]
+        api, sent = APIS[way]
         body = json.dumps(sent).encode()
 
         def converse() -> tuple[StreamDecoder, WireFormat]:
-            asked = door.read(jsontext.load_object(body))
+            asked = api.read(jsontext.load_object(body))
             return stream_request(asked.request, model)[1](), asked.wire()
 
         return converse
@@ -172,7 +172,7 @@ every_provider = pytest.mark.parametrize("provider", [OPENAI, PADDED, ANTHROPIC]
 
 
 @every_provider
-@pytest.mark.parametrize("way", DOORS)
+@pytest.mark.parametrize("way", APIS)
 def test_a_chunk_costs_little_more_than_by_the_predict_route(provider: Provider, way: str) -> None:
     assert provider.chunk(way) <= MOST_OF_A_CHUNK[way] * provider.chunk(PREDICT)
 
@@ -184,7 +184,7 @@ def test_a_text_within_a_long_read_costs_no_step(provider: Provider, way: str) -
 
 
 @every_provider
-@pytest.mark.parametrize("way", DOORS)
+@pytest.mark.parametrize("way", APIS)
 def test_a_request_costs_little_more_than_by_the_predict_route(provider: Provider, way: str) -> None:
     assert provider.request(way) <= MOST_OF_A_REQUEST[way] * provider.request(PREDICT)
 

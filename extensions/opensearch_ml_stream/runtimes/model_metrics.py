@@ -22,7 +22,7 @@ class Registry(Protocol):
         ...
 
 
-class OwnMetrics:
+class MetricsFile:
     """Writes the file of a process, whenever what it says has changed."""
 
     def __init__(self, registry: Registry, socket: str) -> None:

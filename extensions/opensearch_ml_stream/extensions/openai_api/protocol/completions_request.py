@@ -20,7 +20,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.openai_api.protocol.content_parts import read_content
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import REASONING, SIGNATURE
-from opensearch_ml_stream.extensions.openai_api.protocol.members import HINTS, Members
+from opensearch_ml_stream.extensions.openai_api.protocol.request_members import HINTS, Members
 
 _PLAIN_ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user"}
 _OF_ANSWERS = ("annotations", "parsed")  # members of a response's message that ask for nothing when they are sent back

@@ -1,4 +1,4 @@
-"""The door of `/v1/responses`. Nothing is stored: a response is asked for with all that came before it."""
+"""The api of `/v1/responses`. Nothing is stored: a response is asked for with all that came before it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_RESPONSE
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.openai_api.extension import RESPONSES_PATH
-from opensearch_ml_stream.extensions.openai_api.http.completion_doors import Clock
-from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
+from opensearch_ml_stream.extensions.openai_api.http.completions_api import Clock
+from opensearch_ml_stream.extensions.openai_api.protocol.request_members import Members
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent import ResponsesStream
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject, whole_response
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_request import read_responses_request
@@ -33,7 +33,7 @@ _NEEDS_A_STORE: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class AskedResponse:
+class ResponseRequest:
     """A response that a client asks for."""
 
     model: str
@@ -54,19 +54,19 @@ class AskedResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class ResponsesDoor:
-    """The door of `/v1/responses`."""
+class ResponsesAPI:
+    """The api of `/v1/responses`."""
 
     clock: Clock
 
-    def read(self, body: dict[str, Any]) -> AskedResponse:
+    def read(self, body: dict[str, Any]) -> ResponseRequest:
         """Return what a body asks for. InvalidRequest for what only a store could do."""
         _refuse_a_store(body)
         members = Members(body)
         model, is_stream = members.need("model", str), members.take("stream", bool) or False
         sent = {name: value for name, value in body.items() if name not in ("model", "stream")}
         request = ClientRequest(OPENAI_RESPONSES, {**sent, "store": False}, read_responses_request)
-        return AskedResponse(model, is_stream, request, self.clock() // 1000)
+        return ResponseRequest(model, is_stream, request, self.clock() // 1000)
 
 
 INPUT_TOKENS: Mapping[str, Any] = {"object": "response.input_tokens"}

@@ -8,23 +8,26 @@ from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_CHAT, OPENAI_COMPLETIONS, ClientRequest
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.wire_format import WireFormat
-from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import read_chat_request, read_completions_request
-from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
-from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
-from opensearch_ml_stream.extensions.openai_api.protocol.sent_chunks import SentChatChunks, SentTextChunks
-from opensearch_ml_stream.extensions.openai_api.protocol.stream_events import ChatEvents, CompletionsEvents
-from opensearch_ml_stream.extensions.openai_api.protocol.whole_responses import (
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_events import ChatEvents, CompletionsEvents
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_request import (
+    read_chat_request,
+    read_completions_request,
+)
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_response import (
     as_sent,
     chat_response,
     completions_response,
 )
+from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
+from opensearch_ml_stream.extensions.openai_api.protocol.request_members import Members
+from opensearch_ml_stream.extensions.openai_api.protocol.sent_chunks import SentChatChunks, SentTextChunks
 from opensearch_ml_stream.rest_handlers.routes.response_ids import new_id
 
 Clock = Callable[[], int]
 """Returns the time now in milliseconds since 1970."""
 
 
-class _Asked(NamedTuple):
+class _CompletionsRequest(NamedTuple):
     """What a request asks for."""
 
     model: str
@@ -33,7 +36,7 @@ class _Asked(NamedTuple):
     envelope: Envelope
 
 
-class ChatAsked(_Asked):
+class ChatRequest(_CompletionsRequest):
     """What a request of `/v1/chat/completions` asks for."""
 
     __slots__ = ()
@@ -54,7 +57,7 @@ class ChatAsked(_Asked):
         return "functions" in self.request.body
 
 
-class CompletionsAsked(_Asked):
+class CompletionsRequest(_CompletionsRequest):
     """What a request of `/v1/completions` asks for."""
 
     __slots__ = ()
@@ -71,32 +74,32 @@ class CompletionsAsked(_Asked):
 
 
 @dataclass(frozen=True, slots=True)
-class ChatDoor:
-    """The door of `/v1/chat/completions`."""
+class ChatAPI:
+    """The api of `/v1/chat/completions`."""
 
     clock: Clock
 
-    def read(self, body: dict[str, Any]) -> ChatAsked:
+    def read(self, body: dict[str, Any]) -> ChatRequest:
         """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
-        model, is_stream, wants_usage, rest = _read_door(body, needs_messages=True)
+        model, is_stream, wants_usage, rest = _read_common(body, needs_messages=True)
         request = ClientRequest(OPENAI_CHAT, rest, read_chat_request, wants_usage)
-        return ChatAsked(model, is_stream, request, Envelope(f"chatcmpl-{new_id()}", self.clock() // 1000, model))
+        return ChatRequest(model, is_stream, request, Envelope(f"chatcmpl-{new_id()}", self.clock() // 1000, model))
 
 
 @dataclass(frozen=True, slots=True)
-class CompletionsDoor:
-    """The door of `/v1/completions`."""
+class CompletionsAPI:
+    """The api of `/v1/completions`."""
 
     clock: Clock
 
-    def read(self, body: dict[str, Any]) -> CompletionsAsked:
+    def read(self, body: dict[str, Any]) -> CompletionsRequest:
         """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
-        model, is_stream, wants_usage, rest = _read_door(body)
+        model, is_stream, wants_usage, rest = _read_common(body)
         request = ClientRequest(OPENAI_COMPLETIONS, rest, read_completions_request, wants_usage)
-        return CompletionsAsked(model, is_stream, request, Envelope(f"cmpl-{new_id()}", self.clock() // 1000, model))
+        return CompletionsRequest(model, is_stream, request, Envelope(f"cmpl-{new_id()}", self.clock() // 1000, model))
 
 
-def _read_door(body: dict[str, Any], *, needs_messages: bool = False) -> tuple[str, bool, bool, dict[str, Any]]:
+def _read_common(body: dict[str, Any], *, needs_messages: bool = False) -> tuple[str, bool, bool, dict[str, Any]]:
     """Return the model, whether the client wants a stream, and its usage in it; and the rest of the body."""
     members = Members(body)
     if needs_messages:

@@ -10,7 +10,7 @@ from opensearch_ml_stream.extensions.v2.grpc import triton_clients
 from opensearch_ml_stream.extensions.v2.grpc.inference_messages import MODEL_INFER_REQUEST_SHAPE, ModelInferRequest
 from opensearch_ml_stream.extensions.v2.protocol import raw_contents
 from opensearch_ml_stream.extensions.v2.protocol.messages import DATATYPES, InferenceRequest, RequestedOutput, Tensor
-from opensearch_ml_stream.extensions.v2.protocol.tensor_data import (
+from opensearch_ml_stream.extensions.v2.protocol.tensor_checks import (
     MAX_DIMENSIONS,
     MAX_LENGTH,
     TensorMemory,
