@@ -1,4 +1,4 @@
-"""A word that a client splits over parts of a message, by every api and to every provider: the guardrail reads it."""
+"""A word that a client splits over parts of a message, by every API and to every provider: the guardrail reads it."""
 
 import json
 from collections.abc import Callable

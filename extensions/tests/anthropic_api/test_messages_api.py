@@ -1,4 +1,4 @@
-"""The api of `/v1/messages`: what it reads of a request before any model is looked for."""
+"""The API of `/v1/messages`: what it reads of a request before any model is looked for."""
 
 from itertools import count
 from typing import Any
@@ -18,7 +18,7 @@ def api() -> MessagesAPI:
     return MessagesAPI(lambda: str(next(ids)))
 
 
-def test_the_model_and_the_stream_are_the_doors_and_all_else_the_conversations() -> None:
+def test_the_model_and_the_stream_are_the_routes_and_all_else_the_conversations() -> None:
     asked = api().read({"model": "m", "stream": True, "max_tokens": 9, "messages": MESSAGES, "new": 1})
     assert (asked.model, asked.is_stream, asked.request.dialect) == ("m", True, "anthropic")
     assert asked.request.body == {"max_tokens": 9, "messages": MESSAGES, "new": 1}

@@ -1,4 +1,4 @@
-"""Recorded streams of every provider behind every api: the client's SDK reads what the ML route says."""
+"""Recorded streams of every provider behind every API: the client's SDK reads what the ML route says."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ Stream = Recorded | Recording
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Client:
-    """A client of a api: the dialect it speaks, its SDK, and by which words it says that an answer has ended."""
+    """A client of an API: the dialect it speaks, its SDK, and by which words it says that an answer has ended."""
 
     dialect: str
     wire: Callable[[], WireFormat]

@@ -1,4 +1,4 @@
-"""Answers in one piece behind every api: the types of the client's SDK hold them, and they can be sent back."""
+"""Answers in one piece behind every API: the types of the client's SDK hold them, and they can be sent back."""
 
 import json
 from typing import Any

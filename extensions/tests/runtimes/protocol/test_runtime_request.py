@@ -8,10 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails.payload_texts import payload_texts
+from opensearch_ml_stream.connectors.predict.inputs import (
+    PredictInput,
+    QuestionAnsweringInput,
+    RemoteInput,
+    TextDocsInput,
+    TextSimilarityInput,
+)
+from opensearch_ml_stream.connectors.predict.pre_process import STEP_SIZE
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText, to_parameter
-from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import MAX_MESSAGES, readable_body, request_body
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import (
+    MAX_MESSAGES,
+    RuntimeAction,
+    inference_parameters,
+    predict_steps,
+    readable_body,
+    request_body,
+)
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import runtime_url
+from opensearch_ml_stream.extensions.v2.protocol.json_requests import read_request
+from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, RequestedOutput, Tensor
 
 STRING = {"content_type": "str"}
 
@@ -157,3 +177,124 @@ def test_a_guardrail_reads_what_stands_in_base64() -> None:
 @pytest.mark.parametrize("body", [b"{}", b'{"inputs":[{"datatype":"BYTES","data":["a b"]}]}', b"[", b'{"inputs":[7]}'])
 def test_a_guardrail_reads_the_body_where_nothing_is_hidden(body: bytes) -> None:
     assert readable_body(body) == body.decode()
+
+
+TENSOR = {
+    "name": "x",
+    "shape": [2, 1],
+    "datatype": "BYTES",
+    "data": [["a"], ["b"]],
+    "parameters": {"content_type": "str"},
+}
+
+
+def sent(request: InferenceRequest) -> Any:
+    """What the runtime gets."""
+    return orjson.loads(request_body(inference_parameters(request, "7", has_fallbacks=False)))
+
+
+def beside(*tensors: Tensor, **parameters: Any) -> dict[str, str]:
+    """What is there for fallback models."""
+    found = inference_parameters(InferenceRequest(tensors, parameters=parameters), "7", has_fallbacks=True)
+    del found["inference_request"]
+    return found
+
+
+def strings(name: str, *texts: str | bytes) -> Tensor:
+    return Tensor(name, "BYTES", [len(texts)], texts)
+
+
+def test_a_request_in_json_reaches_the_runtime_as_it_was_written() -> None:
+    body = {"inputs": [TENSOR], "outputs": [{"name": "o", "parameters": {"a": 1}}], "parameters": {"k": {"l": [1.5]}}}
+    request, _ = read_request(orjson.dumps({**body, "id": "mine"}))
+    assert sent(request) == {"id": "7", **body}
+
+
+def test_a_text_of_the_generate_extension_is_a_tensor() -> None:
+    request, _ = read_request(b'{"text_input": "Hi", "temperature": 0.5}')
+    tensor = {"name": "text_input", "shape": [1], "datatype": "BYTES", "data": ["Hi"]}
+    assert sent(request) == {"id": "7", "parameters": {"temperature": 0.5}, "inputs": [tensor]}
+
+
+def test_a_request_that_was_no_json_becomes_json() -> None:
+    numbers = Tensor("n", "FP32", (2,), (0.5, 1.5), {"content_type": "np"})
+    request = InferenceRequest([numbers, strings("b", b"\xff")], outputs=(RequestedOutput("o"),))
+    assert sent(request) == {
+        "id": "7",
+        "inputs": [
+            {"name": "n", "shape": [2], "datatype": "FP32", "parameters": {"content_type": "np"}, "data": [0.5, 1.5]},
+            {
+                "name": "b",
+                "shape": [1],
+                "datatype": "BYTES",
+                "parameters": {"content_type": "base64"},
+                "data": ["/w=="],
+            },
+        ],
+        "outputs": [{"name": "o"}],
+    }
+
+
+def test_a_fallback_model_finds_the_text_under_every_name_that_blueprints_have_for_it() -> None:
+    text = {"inputs": "Hi", "prompt": "Hi", "question": "Hi"}
+    assert beside(strings("x", "Hi"), temperature=0.5, headers={"host": "h"}) == {**text, "temperature": "0.5"}
+
+
+def test_a_fallback_model_finds_the_chat() -> None:
+    one = beside(strings("role", "user"), strings("content", "Hi"))
+    assert one == {
+        "messages": '[{"role":"user","content":"Hi"}]',
+        **dict.fromkeys(("inputs", "prompt", "question"), "Hi"),
+    }
+    two = beside(strings("role", "system", "user"), strings("content", "Be short", "Hi"))
+    assert list(two) == ["messages"]
+
+
+def test_what_no_text_or_chat_is_made_of_is_the_runtimes_alone() -> None:
+    assert beside(Tensor("n", "FP32", [1], [1])) == {}
+    assert beside(strings("x", "a", "b")) == {}
+    assert beside(strings("role", "user"), strings("content", "a", "b")) == {}
+
+
+ACTION = Action("PREDICT", "POST", runtime_url("a b"), request_body='{"inputs": ${parameters.inputs}}')
+
+
+def calls(predict_input: PredictInput, **connector: str) -> list[dict[str, list[Any]]]:
+    """The tensors of each call that an input leads to, by name."""
+    steps = predict_steps(connector, predict_input)
+    bodies = [orjson.loads(RuntimeAction(ACTION, connector).render(step.parameters).body) for step in steps]
+    return [{tensor["name"]: tensor["data"] for tensor in body["inputs"]} for body in bodies]
+
+
+def test_a_prediction_calls_predict_and_a_stream_predict_stream() -> None:
+    action = RuntimeAction(ACTION, {})
+    whole, stream = action.render({"prompt": "p"}), action.render({"prompt": "p"}, RUNTIME_STREAM)
+    assert (whole.method, whole.url) == ("POST", "runtime://a%20b/predict")
+    assert stream.url == "runtime://a%20b/predict_stream"
+    assert whole.body == stream.body
+    assert whole.headers == {}
+
+
+def test_the_connectors_parameters_stand_under_the_requests() -> None:
+    action = RuntimeAction(ACTION, {"temperature": "0.5", "n": "1"})
+    assert orjson.loads(action.render({"prompt": "p", "n": "2"}).body)["parameters"] == {"temperature": 0.5, "n": 2}
+
+
+@pytest.mark.parametrize(
+    ("predict_input", "tensors"),
+    [
+        (RemoteInput({"prompt": "p"}), {"prompt": ["p"]}),
+        (TextDocsInput(("a", "b")), {"text_docs": ["a", "b"]}),
+        (TextSimilarityInput("q", ("a", "b")), {"text_docs": ["a", "b"], "query_text": ["q"]}),
+        (QuestionAnsweringInput("q", "c"), {"question": ["q"], "context": ["c"]}),
+    ],
+)
+def test_every_kind_of_input_becomes_tensors(predict_input: PredictInput, tensors: dict[str, list[str]]) -> None:
+    assert calls(predict_input) == [tensors]
+
+
+def test_texts_are_divided_as_the_connector_says() -> None:
+    with_one = RuntimeAction(ACTION, {STEP_SIZE: "1"}).render({"prompt": "p"})
+    assert "parameters" not in orjson.loads(with_one.body)
+    divided = calls(TextDocsInput(("a", "b", "c")), **{STEP_SIZE: "2"})
+    assert divided == [{"text_docs": ["a", "b"]}, {"text_docs": ["c"]}]

@@ -75,7 +75,7 @@ class CompletionsRequest(_CompletionsRequest):
 
 @dataclass(frozen=True, slots=True)
 class ChatAPI:
-    """The api of `/v1/chat/completions`."""
+    """The API of `/v1/chat/completions`."""
 
     clock: Clock
 
@@ -88,7 +88,7 @@ class ChatAPI:
 
 @dataclass(frozen=True, slots=True)
 class CompletionsAPI:
-    """The api of `/v1/completions`."""
+    """The API of `/v1/completions`."""
 
     clock: Clock
 

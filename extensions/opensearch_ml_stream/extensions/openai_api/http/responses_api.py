@@ -1,4 +1,4 @@
-"""The api of `/v1/responses`. Nothing is stored: a response is asked for with all that came before it."""
+"""The API of `/v1/responses`. Nothing is stored: a response is asked for with all that came before it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class ResponseRequest:
 
 @dataclass(frozen=True, slots=True)
 class ResponsesAPI:
-    """The api of `/v1/responses`."""
+    """The API of `/v1/responses`."""
 
     clock: Clock
 
