@@ -12,7 +12,7 @@ from opensearch_ml_stream.extensions.runtimes.service.status import (
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     models = {
-        "echo": ModelStatus("READY", version="v1", stream=True, processes=[ProcessStatus("/run/1.0.sock", 12, True)]),
+        "echo": ModelStatus("READY", version="v1", processes=[ProcessStatus("/run/1.0.sock", 12, True)]),
         "other": ModelStatus("FAILED", "No module named 'x'"),
     }
     write_status(tmp_path / "status.json", models)

@@ -78,7 +78,7 @@ class EngineProcess:
             return f"{self._engine}'s server asks for no key: GET /v1/models without one has status {status}, not 401"
         async with EngineSocket(self._start["socket"], f"http://{HOST}:{self._port}", self._key) as served:
             self._is_ready = True
-            self._keeper.tell("ready", inputs=[], outputs=[], platform=self._engine, version=None, stream=True)
+            self._keeper.tell("ready", inputs=[], outputs=[], platform=self._engine, version=None)
             silences = 0
             while silences < MOST_SILENCES:
                 await asyncio.sleep(WATCH_SECONDS)

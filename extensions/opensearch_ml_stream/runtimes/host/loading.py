@@ -73,13 +73,6 @@ def _class_name(model: Any) -> str:
     return f"{type(model).__module__}.{type(model).__qualname__}"
 
 
-def _streams(model: Any) -> bool:
-    """Tell whether the model's class has a `predict_stream` of its own."""
-    base = import_module("mlserver").MLModel
-    own = getattr(type(model), "predict_stream", None)
-    return own is not None and own is not base.predict_stream
-
-
 async def describe(model: Any) -> dict[str, Any]:
     """Ask the model for its metadata and shape it as the `ready` event has it. CannotLoad if it raises."""
     try:
@@ -92,5 +85,4 @@ async def describe(model: Any) -> dict[str, Any]:
         "platform": metadata.platform or None,
         "versions": metadata.versions or [],
         "version": model.version,
-        "stream": _streams(model),
     }

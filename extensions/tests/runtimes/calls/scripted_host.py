@@ -162,7 +162,7 @@ def write_models(folder: Path, **hosts: Sequence[ScriptedHost]) -> None:
     write_status(
         folder / STATUS_FILE,
         {
-            name: ModelStatus("READY", stream=True, model_id=f"runtime-{name}", processes=processes)
+            name: ModelStatus("READY", model_id=f"runtime-{name}", processes=processes)
             for name, processes in ready.items()
         },
     )

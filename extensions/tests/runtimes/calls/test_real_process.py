@@ -57,7 +57,7 @@ async def running_model(folder: Path, code: str = MODEL) -> AsyncIterator[Runnin
         event = await host.event()
         assert event["event"] == "ready", event
         process = ProcessStatus(str(host.path), host.process.pid, ready=True)
-        write_status(folder / STATUS_FILE, {"m": ModelStatus("READY", stream=event["stream"], processes=[process])})
+        write_status(folder / STATUS_FILE, {"m": ModelStatus("READY", processes=[process])})
         yield host
 
 

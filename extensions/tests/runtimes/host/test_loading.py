@@ -43,16 +43,15 @@ async def test_a_ready_process_says_what_its_model_is(tmp_path: Path) -> None:
             "platform": "trial-platform",
             "versions": ["trial/3"],
             "version": "3",
-            "stream": True,
             "handlers": [],
         }
         assert stat.S_IMODE(host.path.stat().st_mode) == 0o600
 
 
-async def test_a_model_with_predict_alone_does_not_stream(tmp_path: Path) -> None:
+async def test_a_model_without_version_and_platform_says_none(tmp_path: Path) -> None:
     async with started_host(tmp_path, PLAIN) as host:
         event = await host.event()
-        assert (event["stream"], event["version"], event["platform"]) == (False, None, None)
+        assert (event["version"], event["platform"]) == (None, None)
 
 
 async def test_a_model_finds_its_settings_its_neighbours_and_its_files(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def say(event: str, **fields: object) -> None:
 for word in scripts[min(number, len(scripts) - 1)].split():
     match word:
         case "ready":
-            say("ready", inputs=[], outputs=[], platform="test", version=None, stream=True, handlers=HANDLERS)
+            say("ready", inputs=[], outputs=[], platform="test", version=None, handlers=HANDLERS)
         case "failed":
             say("failed", reason="No module named 'x'")
         case "busy" | "idle":

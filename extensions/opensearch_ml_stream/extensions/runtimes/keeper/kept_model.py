@@ -79,7 +79,6 @@ class KeptModel:
             version=said.get("version") or self.folder.version,
             versions=said.get("versions") or settings.get("versions") or [],
             platform=said.get("platform") or settings.get("platform") or None,
-            stream=bool(said.get("stream")),
             inputs=said.get("inputs") or settings.get("inputs") or [],
             outputs=said.get("outputs") or settings.get("outputs") or [],
             parameters=said.get("parameters") or {},

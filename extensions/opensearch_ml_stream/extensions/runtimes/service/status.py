@@ -57,7 +57,6 @@ class ModelStatus:
     version: str | None = None
     versions: list[str] = field(default_factory=list)
     platform: str | None = None
-    stream: bool = False
     inputs: list[dict[str, Any]] = field(default_factory=list)
     outputs: list[dict[str, Any]] = field(default_factory=list)
     parameters: dict[str, Any] = field(default_factory=dict)
