@@ -1,4 +1,4 @@
-"""`/v1/chat/completions` and `/v1/completions`: what a request asks for, and the form of its answer."""
+"""`/v1/chat/completions` and `/v1/completions`: how requests are read, and how their answers are written."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -100,7 +100,7 @@ class CompletionsAPI:
 
 
 def _read_common(body: dict[str, Any], *, needs_messages: bool = False) -> tuple[str, bool, bool, dict[str, Any]]:
-    """Return the model, whether the client wants a stream, and its usage in it; and the rest of the body."""
+    """Return the model, whether the client wants a stream, whether the stream reports usage, and the other members."""
     members = Members(body)
     if needs_messages:
         members.need("messages", list)
@@ -114,7 +114,7 @@ def _read_common(body: dict[str, Any], *, needs_messages: bool = False) -> tuple
         return model, is_stream, False, rest
     of_stream = Members(options, "stream_options")
     wants_usage = of_stream.take("include_usage", bool) or False
-    of_stream.drop("include_obfuscation")  # of lengths, which nothing here pads
+    of_stream.drop("include_obfuscation")  # padding that hides the lengths of tokens; none is added here
     for member in of_stream.unread():
-        raise InvalidRequest(f"{member} cannot be said to a provider from here; leave it out")
+        raise InvalidRequest(f"{member} cannot be passed on to a provider; leave it out")
     return model, is_stream, wants_usage, rest

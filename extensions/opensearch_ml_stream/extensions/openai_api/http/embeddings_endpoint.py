@@ -50,15 +50,15 @@ class StoredEmbeddingModels:
 
 
 def _parameters(model: CompiledModel, members: Mapping[str, Any]) -> dict[str, str]:
-    """Return the parameters that further members are. InvalidRequest for one that the template has none for.
+    """Return further members as parameters. InvalidRequest for one that the template has no parameter for.
 
-    Those that the model's `_sidecar.drop_params` names are left out then.
+    Members that the model's `_sidecar.drop_params` names are left out.
     """
     names = model.inputs.names if model.protocol is None else frozenset[str]()
     for name in members.keys() - names - set(model.settings.drop_params):
         raise InvalidRequest(
-            f"{name} cannot be said to this model: its template has no parameter of that name. Leave it out, or let "
-            "the model's _sidecar.drop_params name it"
+            f"{name} cannot be passed on to this model: its template has no parameter of that name. Leave it out, "
+            "or name it in the model's _sidecar.drop_params"
         )
     return {name: to_parameter(value) for name, value in members.items() if name in names}
 

@@ -47,7 +47,7 @@ _MAY_SEE = (actions.MODEL_SEARCH, actions.MODEL_GET, actions.PREDICT_STREAM, act
 
 
 def model_routes(listed: ListModels, find: FindModel, gate: Gate) -> list[Route]:
-    """Return the routes. Who may call models may see which they can call: clients ask before they do."""
+    """Return the routes. Callers who may only predict may list models too: clients list them before they call one."""
 
     async def show_all(request: Request) -> Response:
         """List the models that the caller may see."""

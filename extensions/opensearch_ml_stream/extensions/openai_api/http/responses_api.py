@@ -1,4 +1,4 @@
-"""The API of `/v1/responses`. Nothing is stored: a response is asked for with all that came before it."""
+"""`/v1/responses`. Nothing is stored, so each request holds the whole conversation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _NEEDS_A_STORE: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ResponseRequest:
-    """A response that a client asks for."""
+    """A request for a response."""
 
     model: str
     is_stream: bool
@@ -42,11 +42,11 @@ class ResponseRequest:
     created_at: int
 
     def wire(self) -> WireFormat:
-        """Return the format of its stream."""
+        """Return the format of the stream."""
         return ResponsesStream(self._object())
 
     def whole(self, answer: WholeAnswer) -> bytes:
-        """Return it in one piece."""
+        """Return the response in one piece."""
         return whole_response(answer, self._object())
 
     def _object(self) -> ResponseObject:
@@ -60,7 +60,7 @@ class ResponsesAPI:
     clock: Clock
 
     def read(self, body: dict[str, Any]) -> ResponseRequest:
-        """Return what a body asks for. InvalidRequest for what only a store could do."""
+        """Return the request of a body. InvalidRequest for members that need stored responses."""
         _refuse_a_store(body)
         members = Members(body)
         model, is_stream = members.need("model", str), members.take("stream", bool) or False
@@ -70,11 +70,11 @@ class ResponsesAPI:
 
 
 INPUT_TOKENS: Mapping[str, Any] = {"object": "response.input_tokens"}
-"""What a count of a response's input tokens says beside the number."""
+"""Members of a response that counts input tokens, beside the count."""
 
 
 def read_counted_response(body: dict[str, Any]) -> CountRequest:
-    """Return the model, and what of a response is to be counted. InvalidRequest for what only a store has."""
+    """Return the model, and the request whose tokens are counted. InvalidRequest for members that need a store."""
     _refuse_a_store(body)
     model = Members(body).need("model", str)
     sent = {name: value for name, value in body.items() if name != "model"}
@@ -93,10 +93,10 @@ def _refuse_a_store(body: JSONObject) -> None:
 
 
 def stored_response_routes(gate: Gate) -> list[Route]:
-    """Return the routes of stored responses, which there are none of."""
+    """Return the routes of stored responses, which respond with 404: none is stored."""
 
     async def find(request: Request) -> Response:
-        """Refuse to look for a stored response."""
+        """Respond that there is no stored response."""
         await gate.admit(request.scope, actions.PREDICT_STREAM, actions.PREDICT)
         raise NotFound("Responses are not stored here, so there is none of this id")
 

@@ -29,25 +29,25 @@ from opensearch_ml_stream.extensions.openai_api.protocol.sent_chunks import Sent
 DONE = b"data: [DONE]\n\n"
 _MARK = "\0text\0"  # in no name or id
 _ENCODED_MARK = orjson.dumps(_MARK)
-_NOTHING = b":\n\n"  # a comment: where what came is not for the client
+_NOTHING = b":\n\n"  # a comment, for a read that holds nothing for the client
 _OF_PROVIDER = ("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider")
 
 
 class StreamEvents(ChunkFormat):
     """The format of one stream.
 
-    Events that came as the provider sent them, in the client's dialect, go on as they are, or mended (`SentChunks`). A
-    text that came without its event is written as the last text before it that came with one; all else in the envelope
-    of the first event, or in ours. With `wants_usage` the counts come in an event of their own before the end, and not
-    at all without.
+    Events that the provider sent in the client's dialect are passed on as they are, or repaired (`SentChunks`). A text
+    without an event of its own is written like the last text before it that had one. Everything else gets the id, time
+    and model of the first event, or ours. With `wants_usage` an event of its own before the end has the token counts;
+    otherwise they are left out.
     """
 
     content_type = "text/event-stream"
     _heartbeat = b": ping\n\n"
     _object: ClassVar[str]
     _sent_chunks: ClassVar[type[SentChunks]]
-    _sent: SentChunks | None  # once there is an event of the provider's
-    _model_text: Event | None  # the one that texts without events are written as
+    _sent: SentChunks | None  # None before the first event of the provider's
+    _model_text: Event | None  # the event that texts without one are written like
 
     def __init__(self, envelope: Envelope, *, wants_usage: bool = False) -> None:
         self._made = envelope
@@ -59,7 +59,7 @@ class StreamEvents(ChunkFormat):
         super().__init__(b"", b"")
 
     def prepare(self) -> None:
-        """Make ready what the stream begins with, and the bytes around a text."""
+        """Encode what the stream begins with, and the bytes around a text, ahead of time."""
         self._beginning = self._begin()
         self._frame_texts()
 
@@ -74,7 +74,7 @@ class StreamEvents(ChunkFormat):
         return begin + super().chunks(chunks) or _NOTHING
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
-        """Encode the end, as far as the provider's own events have not said it."""
+        """Encode what the provider's own events have not said of the end."""
         if self._has_refused:
             ending = with_refusal(ending)
         events = [] if self._has_begun else [self._beginning or self._begin()]
@@ -97,7 +97,7 @@ class StreamEvents(ChunkFormat):
 
     @abstractmethod
     def _text_in(self, choice: Mapping[str, Any], text: Any) -> dict[str, Any]:
-        """Return the member of a choice of the provider's that holds its text, with another text."""
+        """Return the member that holds the text of a provider's choice, with another text in it."""
 
     @abstractmethod
     def _own_choice(self, chunk: Chunk) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class StreamEvents(ChunkFormat):
         return self._event([self._own_choice(chunk)])
 
     def _frame_texts(self) -> None:
-        """Find the bytes around a text."""
+        """Compute the bytes around a text."""
         self._has_text = self._sent is not None
         if self._model_text is not None:
             kept = {name: value for name, value in self._model_text.payload.items() if name not in PADDINGS}
@@ -162,10 +162,10 @@ class StreamEvents(ChunkFormat):
 class ChatEvents(StreamEvents):
     """The format of one chat stream.
 
-    With `calls_function` the client speaks of functions, as it was before there were tools: there is one call at most.
+    With `calls_function` the client uses the older `functions` in place of tools, which allow one call.
 
-    The proof of reasoning waits for the end. A message has one place for it, and clients join what comes there: of
-    several, each of another text, none is given.
+    The signature of the reasoning is sent at the end. A message has one field for it, in which clients join all that
+    they get: of several signatures, none is sent.
     """
 
     _object: ClassVar[str] = "chat.completion.chunk"
@@ -174,7 +174,7 @@ class ChatEvents(StreamEvents):
     def __init__(self, envelope: Envelope, *, wants_usage: bool = False, calls_function: bool = False) -> None:
         self._calls_function = calls_function
         self._signatures: list[str] = []
-        self._calls: dict[int, int] = {}  # the numbers of those that have begun, from 0 as clients want them
+        self._calls: dict[int, int] = {}  # numbers of the calls that have begun, from 0 as clients expect
         super().__init__(envelope, wants_usage=wants_usage)
 
     def _begin(self) -> bytes:
@@ -221,7 +221,7 @@ class ChatEvents(StreamEvents):
         return {"index": 0, "delta": {}, "finish_reason": "function_call" if is_function else finish_reason}
 
     def _function_call(self, calls: tuple[ToolCall, ...]) -> dict[str, Any]:
-        """Return the fragment of the first call, the only one that such a client can be told of."""
+        """Return the fragment of the first call, the only one that such a client understands."""
         begins = not self._calls
         if begins:
             self._calls[calls[0].index] = 0
@@ -230,7 +230,7 @@ class ChatEvents(StreamEvents):
         return {"function_call": {**name, "arguments": arguments}} if begins or arguments else {}
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
-        """Return a fragment; the first one alone names its call, as clients join the names of all."""
+        """Return a fragment; only the first has its call's name, since clients join the names of all."""
         if isinstance(self._sent, SentChatChunks):
             return self._sent.call(call)
         number = self._calls.get(call.index)

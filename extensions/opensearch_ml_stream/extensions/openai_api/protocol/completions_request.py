@@ -23,7 +23,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.envelope import REASONI
 from opensearch_ml_stream.extensions.openai_api.protocol.request_members import HINTS, Members
 
 _PLAIN_ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user"}
-_OF_ANSWERS = ("annotations", "parsed")  # members of a response's message that ask for nothing when they are sent back
+_OF_ANSWERS = ("annotations", "parsed")  # members of answers that change nothing when they are sent back
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 _SAMPLING: dict[str, type] = {
@@ -99,14 +99,14 @@ def _read_messages(messages: list[Any], unknown: dict[str, Any]) -> tuple[Turn, 
 
 
 class _Messages:
-    """Reads messages in order. Results get the names of the tools from the calls before them."""
+    """Reads messages in order. A result gets the name of its tool from the call before it."""
 
     def __init__(self, unknown: dict[str, Any]) -> None:
         self.turns: list[Turn] = []
         self._unknown = unknown
         self._names: dict[str, str] = {}  # of the tools, by the ids of their calls
-        self._function_id = ""  # of the last call in the form before there were tools, which has none
-        self._results: list[Part] = []  # of one answer's calls, which are one turn
+        self._function_id = ""  # of the last call of `functions`, which has none of its own
+        self._results: list[Part] = []  # of the calls of one answer; together they are one turn
 
     def read(self, members: Members, place: int) -> None:
         role = members.need("role", str)
@@ -152,7 +152,7 @@ class _Messages:
             parts += read_content(content, members.path("content"), self._unknown)
         if refusal := members.take("refusal", str):
             parts.append(Text(refusal))
-        if (sound := members.take("audio", dict)) is not None:  # which the provider has kept
+        if (sound := members.take("audio", dict)) is not None:  # the provider has kept it
             parts.append(Media("audio", file_id=Members(sound, members.path("audio")).need("id", str)))
         for number, call in enumerate(members.take("tool_calls", list) or ()):
             parts += self._call(Members(call, f"{members.path('tool_calls')}[{number}]"))
@@ -180,7 +180,7 @@ class _Messages:
 
 
 def _read_options(members: Members, kinds: dict[str, type], names: dict[str, str]) -> dict[str, Any]:
-    """Return the options; `names` gets those that the client calls otherwise."""
+    """Return the options; `names` gets the client's names of those that it names differently."""
     options = members.options(kinds)
     limit, completion_limit = members.take("max_tokens", int), members.take("max_completion_tokens", int)
     if completion_limit is not None:
@@ -208,7 +208,7 @@ def _read_stop(value: Any) -> list[str]:
 def _read_all_tools(
     members: Members, unknown: dict[str, Any], names: dict[str, str]
 ) -> tuple[tuple[Tool, ...], ToolChoice | None]:
-    """Return the tools and which of them are to be called, in this form and in that from before there were tools."""
+    """Return the tools and which of them to call, in the form of `tools` and in the older one of `functions`."""
     tools = _read_tools(members.take("tools", list) or [], unknown)
     choice, allowed = _read_tool_choice(members.take_any("tool_choice"), unknown)
     if (functions := members.take("functions", list)) is not None:
@@ -274,7 +274,7 @@ def _read_allowed(members: Members, unknown: dict[str, Any]) -> tuple[ToolChoice
     names: list[str] = []
     for place, value in enumerate(members.need("tools", list)):
         tool = Members(value, f"{members.path('tools')}[{place}]")
-        tool.drop("type")  # there is one alone
+        tool.drop("type")  # there is only one
         names.append(_name(tool.take_any("function"), tool.path("function"), unknown))
         unknown.update(tool.unread())
     unknown.update(members.unread())
@@ -282,7 +282,7 @@ def _read_allowed(members: Members, unknown: dict[str, Any]) -> tuple[ToolChoice
 
 
 def read_mode(members: Members) -> ToolChoice:
-    """Return how the tools are to be called that alone are allowed."""
+    """Return how the allowed tools are to be called."""
     mode = members.need("mode", str)
     if mode not in ("auto", "required"):
         raise InvalidRequest(f"{members.path('mode')} must be auto or required")
@@ -305,7 +305,7 @@ def _name(value: Any, path: str, unknown: dict[str, Any]) -> str:
 def read_format(
     value: JSONObject | None, path: str, unknown: dict[str, Any], *, is_flat: bool = False
 ) -> AnswerFormat | None:
-    """Return the format of an answer; what is said of a schema stands in `json_schema`, or beside the type if flat."""
+    """Return the format of an answer. The members of a schema are in `json_schema`, or beside the type if flat."""
     if value is None:
         return None
     members = Members(value, path)

@@ -27,7 +27,7 @@ def as_sent(answer: WholeAnswer, chunks: SentChunks) -> bytes:
 def chat_response(
     envelope: Envelope, chunk: Chunk, ending: Ending, extra: Mapping[str, Any], *, calls_function: bool = False
 ) -> bytes:
-    """Encode a chat response that is made of what the provider's says."""
+    """Encode a chat response that is made from the provider's answer."""
     text = chunk.text.removesuffix(chunk.refusal)
     message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": chunk.refusal or None}
     if chunk.refusal:
@@ -52,7 +52,7 @@ def chat_response(
 
 
 def completions_response(envelope: Envelope, chunk: Chunk, ending: Ending, extra: Mapping[str, Any]) -> bytes:
-    """Encode a response of `/v1/completions` that is made of what the provider's says."""
+    """Encode a response of `/v1/completions` that is made from the provider's answer."""
     choice = text_choice(chunk.text, ending.finish_reason)
     return _made(envelope.head("text_completion"), choice, ending, extra)
 

@@ -16,10 +16,10 @@ _FILE_TYPES = {
     "md": "text/markdown",
     "pdf": "application/pdf",
     "txt": "text/plain",
-}  # by the end of a file's name, where nothing else says its type
+}  # by the suffix of a file's name, if nothing else says its type
 _BASE64 = ";base64"
 _TEXTS = {"input_text": "text", "output_text": "text", "refusal": "refusal", "text": "text"}
-_OF_OUTPUT = ("annotations", "logprobs")  # of an answer, which ask for nothing when they are sent back
+_OF_OUTPUT = ("annotations", "logprobs")  # members of answers that change nothing when they are sent back
 
 
 def read_content(value: Any, path: str, unknown: dict[str, Any]) -> list[Text | Media]:

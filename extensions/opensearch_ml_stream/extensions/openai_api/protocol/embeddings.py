@@ -1,4 +1,4 @@
-"""Embeddings as OpenAI's API has them: what a request asks for, and the response to it.
+"""Requests and responses of `/v1/embeddings`.
 
 https://platform.openai.com/docs/api-reference/embeddings/create
 """
@@ -20,15 +20,15 @@ from opensearch_ml_stream.extensions.openai_api.protocol.request_members import 
 MAX_TEXTS = 2048  # of a request, as OpenAI takes
 
 _FORMATS = ("float", "base64")
-_AT = ("embeddings", "embedding", "response")  # where responses hold vectors that no function has read
-_OF_PREDICTION = ("model_id", "warnings")  # what a prediction says beside its results
+_AT = ("embeddings", "embedding", "response")  # where responses have vectors that no post-process function has read
+_OF_PREDICTION = ("model_id", "warnings")  # members of a prediction beside its results
 
 Vector = Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingsRequest:
-    """What a request asks for; `further` are members that the model's template may have a parameter for."""
+    """A request; `further` are members that the model's template may have a parameter for."""
 
     model: str
     texts: tuple[str, ...]
@@ -37,7 +37,7 @@ class EmbeddingsRequest:
 
 
 def read_embeddings_request(body: Mapping[str, Any]) -> EmbeddingsRequest:
-    """Return what a body asks for; InvalidRequest names the member that is wrong."""
+    """Return the request of a body; InvalidRequest names the member that is wrong."""
     members = Members(body)
     model, texts = members.need_name("model"), _read_texts(members.take_any("input"))
     encoding = members.take("encoding_format", str) or "float"
@@ -49,7 +49,7 @@ def read_embeddings_request(body: Mapping[str, Any]) -> EmbeddingsRequest:
 
 
 def embeddings_response(request: EmbeddingsRequest, prediction: Mapping[str, Any]) -> bytes:
-    """Encode the response that a whole prediction makes. UpstreamError if it holds no embedding for each text."""
+    """Encode the response of a whole prediction. UpstreamError if it has no embedding for each text."""
     outputs = [output for result in prediction["inference_results"] for output in result["output"]]
     vectors = _vectors(outputs)
     if len(vectors) != len(request.texts):
@@ -74,14 +74,14 @@ def _read_texts(value: Any) -> tuple[str, ...]:
         raise InvalidRequest(f"input must be no more than {MAX_TEXTS} texts; the request has {len(texts)}")
     for place, text in enumerate(texts):
         if isinstance(text, int | list):
-            raise InvalidRequest("input must be texts: tokens mean something to the one model that they were made for")
+            raise InvalidRequest("input must be texts: tokens are specific to the model that they were made for")
         if not isinstance(text, str) or not is_unicode(text):
             raise InvalidRequest(f"input[{place}] must be a string without halves of surrogate pairs")
     return tuple(texts)
 
 
 def _vectors(outputs: Sequence[Mapping[str, Any]]) -> list[Vector]:
-    """Return the vectors in the outputs of a prediction: tensors, or the provider's response as it came."""
+    """Return the vectors in the outputs of a prediction: of tensors, or of the provider's response."""
     vectors: list[Vector] = []
     for output in outputs:
         body = output.get("dataAsMap")
@@ -93,7 +93,7 @@ def _vectors(outputs: Sequence[Mapping[str, Any]]) -> list[Vector]:
 
 
 def _of_response(body: Any) -> list[Any]:
-    """Return what may be the vectors of a provider's response: OpenAI's, or that of those who name them plainly."""
+    """Return what may be the vectors of a provider's response: in OpenAI's form, or under a plain name."""
     if not isinstance(body, dict):
         return [None]
     if isinstance(body.get("data"), list):
@@ -101,7 +101,7 @@ def _of_response(body: Any) -> list[Any]:
         put_in_order(data, "$.data")
         return [item.get("embedding") if isinstance(item, dict) else item for item in data]
     found = next((body[name] for name in _AT if name in body), None)
-    if isinstance(found, dict):  # by their types
+    if isinstance(found, dict):  # by their data types
         found = found.get("float")
     if not isinstance(found, list):
         return [None]
@@ -112,11 +112,11 @@ def _base64(vector: Vector) -> str:
     try:
         return b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
     except (struct.error, OverflowError):
-        raise UpstreamError("An embedding in the model's response holds what is no number of 32 bits") from None
+        raise UpstreamError("An embedding in the model's response has a value that is not a 32-bit number") from None
 
 
 def _tokens(request: EmbeddingsRequest, outputs: Sequence[Mapping[str, Any]]) -> int:
-    """Return the provider's count of tokens, or about how many there are where its response is not at hand."""
+    """Return the provider's count of tokens, or an estimate if its response does not have one."""
     counted = 0
     for output in outputs:
         body = output.get("dataAsMap")

@@ -1,4 +1,4 @@
-"""What all objects of one response have in common: its id, the time, the model; and how tokens are counted in it."""
+"""Members that the objects of one response have in common: id, time, model, token counts."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,14 +8,17 @@ from opensearch_ml_stream.connectors.chunks import Ending, Usage
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 
 OWN_MEMBER = "opensearch_ml_stream"
-"""Where a response says what OpenAI's API has no place for: the model that answered in another's place, warnings."""
+"""The member for what OpenAI's API has no member for: the fallback model that answered, warnings."""
 
 REASONING, SIGNATURE = "reasoning_content", "reasoning_signature"
 """Members of an assistant's message, in and out, that OpenAI's API itself does not have."""
 
 
 class Envelope(NamedTuple):
-    """Of a response that is made here. `created` is in seconds since 1970, `model` the name that the client gave."""
+    """Id, time and model of a response that is made here.
+
+    `created` is in seconds since 1970, `model` the name that the client gave.
+    """
 
     id: str
     created: int
@@ -26,18 +29,18 @@ class Envelope(NamedTuple):
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
     def call_id(self, index: int) -> str:
-        """Return the id of a tool call to which its provider gives none."""
+        """Return an id for a tool call without one from its provider."""
         return f"call_{self.id.rpartition('-')[2]}_{index}"
 
 
 def with_refusal(ending: Ending) -> Ending:
-    """Return the ending of an answer in which the model refuses in words: for OpenAI's API it is a whole one."""
+    """Return the ending of an answer in which the model refuses in text: OpenAI's API calls that complete."""
     is_cut_off = ending.guardrail is not None or finish_reason(ending.native_finish_reason) != "stop"
     return ending if is_cut_off or ending.finish_reason != "content_filter" else replace(ending, finish_reason="stop")
 
 
 def usage_object(usage: Usage) -> dict[str, Any]:
-    """Return the counts as OpenAI has them: all three always, those of parts where they are known."""
+    """Return the counts in OpenAI's form: the three totals always, details where they are known."""
     counts = usage.as_dict()
     prompt, completion = counts.get("input_tokens", 0), counts.get("output_tokens", 0)
     prompt_details = {name: counts[name] for name in ("cached_tokens", "cache_write_tokens") if name in counts}
@@ -54,5 +57,5 @@ def usage_object(usage: Usage) -> dict[str, Any]:
 
 
 def own_fields(ending: Ending, extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what there is to say under OWN_MEMBER."""
+    """Return the content of OWN_MEMBER, empty if there is none."""
     return {**({} if ending.guardrail is None else {"guardrail": ending.guardrail}), **extra}

@@ -1,4 +1,4 @@
-"""Errors as OpenAI's API says them: `{"error": {"message", "type", "param", "code"}}`."""
+"""Errors in the form of OpenAI's API: `{"error": {"message", "type", "param", "code"}}`."""
 
 import re
 from collections.abc import Mapping
@@ -17,15 +17,17 @@ _TYPES: Mapping[int, tuple[str, str | None]] = {
     424: ("server_error", "provider_error"),
     429: ("rate_limit_error", "rate_limit_exceeded"),
 }  # the type and code of each status
-_LIMITED = ("requests", "tokens")  # what stands in the place of a type where these are limited
+_LIMITED = ("requests", "tokens")  # types of rate limits, which say what is limited
 _PATH = r"[a-zA-Z_]\w*(?:\[\d+\]|\.\w+)*"
-_MEMBER = re.compile(rf"({_PATH})(?= (?:must|is missing|cannot)\b)|\[({_PATH})\] ")  # how errors about one begin
+_MEMBER = re.compile(
+    rf"({_PATH})(?= (?:must|is missing|cannot)\b)|\[({_PATH})\] "
+)  # how the reason of an error about a member begins
 
 
 def error_body(error: MLStreamError) -> bytes:
-    """Encode an error, as its provider names it, else by its status.
+    """Encode an error with the type and code that its provider gave, else with those of its status.
 
-    `param` is the member that is wrong in a refused request, where its reason begins with one.
+    `param` is the member of the request that is wrong, if the reason begins with one.
     """
     other = ("server_error", None) if error.status >= 500 else (_INVALID, None)
     kind, code = _TYPES.get(error.status, other)

@@ -1,4 +1,4 @@
-"""Members of a client's JSON, read one by one by their kinds; what is left unread is unknown here."""
+"""Read the members of a client's JSON one by one, by their types. Members that were not read are unknown."""
 
 from collections.abc import Mapping, Set
 from typing import Any, TypeVar
@@ -31,10 +31,10 @@ _ASK_NOTHING: Mapping[str, Any] = {
     "store": False,
     "suffix": "",
 }
-"""What clients send that would be so without it."""
+"""Values that change nothing, since they are the defaults."""
 
 HINTS = ("prompt_cache_key", "prompt_cache_retention")
-"""What clients say of caching, left out where the provider has no such member: a request means the same without."""
+"""Hints for caching, left out where the provider has no such member: they do not change the answer."""
 
 
 class Members:
@@ -76,28 +76,28 @@ class Members:
         return self._left.pop(name, None)
 
     def has_any(self, names: Set[str]) -> bool:
-        """Return whether any of these is there: one look in place of a read of each, where mostly none is."""
+        """Return whether any of these is there: one check instead of a read of each, since mostly none is."""
         return not self._left.keys().isdisjoint(names)
 
     def drop(self, *names: str) -> None:
-        """Leave members out that ask for nothing."""
+        """Leave out members that change nothing."""
         for name in names:
             self._left.pop(name, None)
 
     def options(self, kinds: Mapping[str, type]) -> dict[str, Any]:
-        """Return those of these members that are there and ask for something."""
+        """Return those of these members that are there and not the default."""
         taken: dict[str, Any] = {name: self.take(name, kinds[name]) for name in list(self._left) if name in kinds}
         return {name: value for name, value in taken.items() if value is not None and _asks(name, value)}
 
     def unread(self) -> dict[str, Any]:
-        """Return what is left and asks for something, by path."""
+        """Return the members that were not read and are not the default, by path."""
         return {
             self.path(name): value for name, value in self._left.items() if _asks(name, value) and not _is_empty(value)
         }
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text is one, without half of a surrogate pair, which JSON can name and nobody can encode."""
+    """Return whether a string can be encoded: JSON may hold half of a surrogate pair, which no encoding has."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -116,5 +116,5 @@ def _asks(name: str, value: Any) -> bool:
 
 
 def _is_empty(value: Any) -> bool:
-    """Return whether a value is null, or an object of such values: what clients send of an answer that had none."""
+    """Return whether a value is null, or an object of nulls, as clients send back what an answer left empty."""
     return value is None or (isinstance(value, Mapping) and all(one is None for one in value.values()))

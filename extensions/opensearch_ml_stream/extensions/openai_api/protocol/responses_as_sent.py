@@ -1,6 +1,6 @@
-"""The events of a response as its provider sent them, whose dialect the client speaks.
+"""Stream events of a provider with OpenAI's Responses API, passed on to clients of that API.
 
-The last one waits until the stream has ended as it says.
+The last event is held back until the stream has ended as it says.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed
 
 
 class ResponsesStream(WireFormat):
-    """The format of one stream: its events as they were sent if it begins as a response does, else written here."""
+    """The format of one stream: events are passed on if it begins as a response does, else written here."""
 
     content_type = CONTENT_TYPE
 
@@ -57,7 +57,7 @@ class ResponsesStream(WireFormat):
         self._format: WireFormat | None = None
 
     def prepare(self) -> None:
-        """Make ready what a stream of text that is written here begins with."""
+        """Encode the beginning of a stream of text that is written here, ahead of time."""
         events = ResponsesEvents(self._response)
         self._ready = events, events.begin_text()
 
@@ -92,10 +92,10 @@ class ResponsesStream(WireFormat):
 
 
 class SentEvents(WireFormat):
-    """The format of one stream of events that pass as they were sent.
+    """The format of one stream of events that are passed on as they were sent.
 
-    Their numbers count up, an item that is done has begun, and the response at the end has all items. Text that came
-    without its event goes to the part that was begun last.
+    What is missing is repaired: numbers count up, an item that is done has begun, and the response at the end has all
+    items. A text without an event of its own is added to the part that was begun last.
     """
 
     content_type = CONTENT_TYPE
@@ -103,11 +103,11 @@ class SentEvents(WireFormat):
     def __init__(self) -> None:
         self._begun: Mapping[str, Any] = {}  # the response, as it began
         self._last: Event | None = None
-        self._number: int | None = None  # of the next event, which the first one says
+        self._number: int | None = None  # of the next event; the first event sets it
         self._part: dict[str, Any] = {}
-        self._items: dict[int, Any] = {}  # as far as they were told, by their index
-        self._deltas: dict[int, list[str]] = {}  # what was added to those that are not done
-        self._room = MAX_EVENT_BYTES  # for more of that
+        self._items: dict[int, Any] = {}  # those that were sent, by their index
+        self._deltas: dict[int, list[str]] = {}  # texts of those that are not done
+        self._room = MAX_EVENT_BYTES  # bytes left for these texts
 
     @property
     def heartbeat(self) -> bytes:
@@ -119,7 +119,7 @@ class SentEvents(WireFormat):
         return b"".join([self._chunk(chunk) for chunk in to_chunk_list(chunks)]) or COMMENT
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
-        """Encode the last event, with what is to be said beside it."""
+        """Encode the last event, with our own member."""
         last, own = self._last, items.own_member(ending, extra)
         if last is None:
             status = items.status(ending)
@@ -147,7 +147,7 @@ class SentEvents(WireFormat):
         if kind in _ENDS:
             self._last = sent
             return b""
-        if kind == "error":  # which is told with the end that it is
+        if kind == "error":  # the failure at the end says it, too
             return b""
         payload = sent.payload
         if not self._begun:
@@ -203,7 +203,7 @@ class SentEvents(WireFormat):
         return _as_sent(Event.of({**sent.payload, **mended}) if mended else sent)
 
     def _output(self, response: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the output of a response at its end, if it does not hold all that was told."""
+        """Return the output of a response at its end, if it lacks items that were sent."""
         output = response.get("output")
         if isinstance(output, list) and len(output) >= len(self._items):
             return {}
@@ -216,13 +216,13 @@ class SentEvents(WireFormat):
 
 
 def _with_text(item: dict[str, Any], text: str) -> dict[str, Any]:
-    """Return an item that is not done with what was added to it."""
+    """Return an item that is not done, with its text so far."""
     member = _TEXTS.get(str(item.get("type")))
     return {**item, **member(text)} if text and member is not None else item
 
 
 def _is_created(chunks: Chunks) -> bool:
-    """Return whether the first event says of which response the others are, as clients need it."""
+    """Return whether the first event has the id of the response, which clients need."""
     first = chunks[0] if isinstance(chunks, ChunkParts) else chunks
     sent = first[0].event if isinstance(first, list) else None
     if sent is None or sent.payload.get("type") != "response.created":
@@ -242,6 +242,6 @@ def _type_of(sent: Event) -> str:
 
 
 def _as_sent(sent: Event) -> bytes:
-    """Return an event, whose payload may have several lines."""
+    """Return an event as it was sent; its payload may have several lines."""
     name = _type_of(sent).encode("ascii", "replace").translate(None, b"\r\n")
     return b"event: %b\ndata: %b\n\n" % (name, sent.data.replace(b"\n", b"\ndata: "))

@@ -1,11 +1,11 @@
 """The events of a streamed response, in OpenAI's order: items of the output one by one, each with its parts.
 
 https://platform.openai.com/docs/api-reference/responses-streaming. The last events repeat the whole text, so it is kept
-here: as it came, as the inside of a JSON string.
+here, encoded for a JSON string.
 
-A provider may mix the fragments of parallel calls, so calls are done when the stream is. What a free-form tool is
-called with comes then, as it is a part of the arguments of a function. Reasoning is the summary that an item of
-reasoning has, as every client reads that.
+A provider may interleave the fragments of parallel calls, so calls are completed when the stream ends. The input of a
+free-form tool is sent then, since it is part of the arguments of a function. Reasoning is written as the summary of a
+reasoning item, which every client reads.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ CONTENT_TYPE = "text/event-stream; charset=utf-8"
 COMMENT = b": ping\n\n"
 
 _DELTA = b'event: %b\ndata: {"type":"%b","sequence_number":%%d,%b,"delta":"%%b"%b}\n\n'
-_ITEM_BYTES = 512  # what an item costs beside its text, so that endless items are too many
+_ITEM_BYTES = 512  # counted for an item beside its text, so that endless empty items are refused, too
 
 
 def event(kind: str, number: int, members: bytes) -> bytes:
@@ -38,13 +38,13 @@ def event(kind: str, number: int, members: bytes) -> bytes:
 
 
 def error_events(number: int, error: MLStreamError, failed: bytes) -> bytes:
-    """Return how a stream fails: as an event of its own and as the end of the response, as clients look at either."""
+    """Return the events of a failure: one of its own and the end of the response, since clients read either."""
     members = orjson.dumps({**items.response_error(error), "param": error.provider.param})[1:-1]
     return event("error", number, members) + event("response.failed", number + 1, b'"response":' + failed)
 
 
 class _Kind(NamedTuple):
-    """A kind of text: its events, what is said in them, and the part of an item that it is."""
+    """A kind of text: its events, their members, and the part of an item that it is."""
 
     event: str
     member: bytes
@@ -63,12 +63,12 @@ _REASONING = _Kind(
 
 @dataclass(slots=True)
 class _Text:
-    """A message, or reasoning, whose text is coming."""
+    """A message, or reasoning, whose text is still coming."""
 
     kind: _Kind
     index: int
     id: bytes
-    part: bytes  # members that say where its text is
+    part: bytes  # members that locate its text
     delta: bytes  # the event of a delta, with its number and text to be filled in
     text: bytearray = field(default_factory=bytearray)
     signature: str = ""
@@ -76,11 +76,11 @@ class _Text:
 
 @dataclass(slots=True)
 class _Call:
-    """A call whose arguments are coming."""
+    """A call whose arguments are still coming."""
 
     index: int
     id: bytes
-    place: bytes  # members that say which item it is
+    place: bytes  # members that identify its item
     delta: bytes
     call_id: str
     tool: ClientTool
@@ -90,7 +90,7 @@ class _Call:
 class ResponsesEvents(WireFormat):
     """The format of one stream.
 
-    The last events of an answer of more than `max_bytes` would be larger than what clients take; it fails there.
+    An answer of more than `max_bytes` fails: its last events would be larger than clients accept.
     """
 
     content_type = CONTENT_TYPE
@@ -99,7 +99,7 @@ class ResponsesEvents(WireFormat):
         self._response = response
         self._room = max_bytes
         self._number = 0  # of the next event
-        self._items: list[bytes] = []  # by their index; those that are not done are empty
+        self._items: list[bytes] = []  # by their index, empty until they are done
         self._open: _Text | None = None
         self._calls: dict[int, _Call] = {}
         self._is_over = self._has_refused = False
@@ -124,7 +124,7 @@ class ResponsesEvents(WireFormat):
         return (events or COMMENT) if self._room >= 0 else events + self.error(_too_long())
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
-        """Encode the end of all that is open, and the response."""
+        """Encode the end of everything that is open, and of the response."""
         if self._is_over:
             return b""
         self._is_over = True
@@ -136,7 +136,7 @@ class ResponsesEvents(WireFormat):
         return done + self._of_response(f"response.{status}", self._response.ended(self._items, ending, extra))
 
     def error(self, error: MLStreamError) -> bytes:
-        """Encode the error; what was not done then is no part of the response."""
+        """Encode the error; items that were not done are not part of the response."""
         if self._is_over:
             return b""
         self._is_over = True
@@ -150,7 +150,7 @@ class ResponsesEvents(WireFormat):
             opening, message = self._in_text(_ANSWER)
         number, delta = self._number, message.delta
         self._room -= len(run)
-        if run.find(TextRun.SEPARATOR) < 0:  # one text, as nearly all reads have
+        if run.find(TextRun.SEPARATOR) < 0:  # one text, as in nearly all reads
             message.text += run
             self._number = number + 1
             return opening + delta % (number, run)
@@ -173,7 +173,7 @@ class ResponsesEvents(WireFormat):
         return b"".join(parts)
 
     def _reasoning(self, text: str, signature: str) -> Sequence[bytes]:
-        """Encode reasoning. What comes after a signature is not what that signs, and so another item."""
+        """Encode reasoning. A text after a signature is not covered by it, and so another item."""
         is_signed = self._open is not None and bool(self._open.signature)
         ended = self._end_text() if text and is_signed else b""
         opening, reasoning = self._in_text(_REASONING)
@@ -211,7 +211,7 @@ class ResponsesEvents(WireFormat):
         return delta % (self._number - 1, encoded)
 
     def _in_text(self, kind: _Kind) -> tuple[bytes, _Text]:
-        """Return the message, or reasoning, that text is to go to, and the events that begin it if it is new."""
+        """Return the message, or reasoning, that a text belongs to, and the events that begin it if it is new."""
         if self._open is not None and self._open.kind is kind:
             return b"", self._open
         before = self._begin() + self._end_text()
@@ -260,7 +260,7 @@ class ResponsesEvents(WireFormat):
         return done + self._done(open.index, item)
 
     def _end_calls(self, *, is_whole: bool) -> bytes:
-        """Encode the end of all calls. Of an answer that is not whole, the last one may be cut off."""
+        """Encode the end of all calls. The last one of an incomplete answer may be cut off."""
         events: list[bytes] = []
         calls = list(self._calls.values())
         for call in calls:
@@ -271,7 +271,7 @@ class ResponsesEvents(WireFormat):
                 self._number += 1
                 said = b'%b,"input":"%b"' % (call.place, arguments)
             else:
-                if is_done and not call.arguments:  # clients parse them
+                if is_done and not call.arguments:  # clients parse the arguments
                     events.append(self._delta(call.delta, call.arguments, "{}"))
                 arguments = bytes(call.arguments)
                 said = b'%b,"name":%b,"arguments":"%b"' % (call.place, orjson.dumps(call.tool.name), arguments)

@@ -39,7 +39,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "truncation": "disabled",
     "user": None,
 }
-"""Members that a response repeats from its request, and what they are without it: None where the model's own holds."""
+"""Members that a response repeats from its request, and their defaults: None where the model decides."""
 
 _NOT_KEPT = {"background": False, "previous_response_id": None, "store": False}
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -47,7 +47,7 @@ _ERROR_CODES = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
 
 
 def signature_in(encrypted: str) -> str:
-    """Return the signature that an item's `encrypted_content` is, "" where it is a provider's own."""
+    """Return the signature in an item's `encrypted_content`, "" if the content is a provider's own."""
     return encrypted.removeprefix(_SIGNATURE) if encrypted.startswith(_SIGNATURE) else ""
 
 
@@ -61,14 +61,14 @@ def message(id: bytes, status: str, parts: bytes) -> bytes:
 
 
 def reasoning(id: bytes, text: bytes, signature: str) -> bytes:
-    """Return reasoning; its signature is what a client sends back unread, as it would an encrypted one."""
+    """Return reasoning; clients send its signature back unread, as they do with encrypted reasoning."""
     summary = summary_text(text) if text else b""
     proof = b',"encrypted_content":' + orjson.dumps(_SIGNATURE + signature) if signature else b""
     return b'{"id":"%b","type":"reasoning","summary":[%b]%b}' % (id, summary, proof)
 
 
 def call(id: bytes, status: str, call_id: str, tool: ClientTool, arguments: bytes) -> bytes:
-    """Return a call of a tool; the arguments of a free-form one are the text that it is called with."""
+    """Return a call of a tool; the arguments of a free-form tool are its input text."""
     kind, said = (b"custom_tool_call", b"input") if tool.is_free_form else (b"function_call", b"arguments")
     namespace = b'"namespace":%b,' % orjson.dumps(tool.namespace) if tool.namespace else b""
     return b'{"id":"%b","type":"%b","status":"%b","call_id":%b,%b"name":%b,"%b":"%b"}' % (
@@ -84,7 +84,7 @@ def call(id: bytes, status: str, call_id: str, tool: ClientTool, arguments: byte
 
 
 def free_form_text(arguments: bytes) -> bytes:
-    """Return what a free-form tool is called with, of the arguments of its function; both inside of JSON strings."""
+    """Return the input of a free-form tool from the arguments of its function, both encoded for JSON strings."""
     return orjson.dumps(free_form_input(orjson.loads(b'"%b"' % arguments)))[1:-1]
 
 
@@ -104,26 +104,26 @@ def summary_text(text: bytes) -> bytes:
 
 
 class ResponseObject:
-    """The object of one response: what it repeats of its request is encoded once.
+    """The object of one response: the members that it repeats from its request are encoded once.
 
-    `token` makes its ids, which are known nowhere else.
+    `token` is part of all its ids.
     """
 
     def __init__(self, token: str, created_at: int, model: str, request: JSONObject) -> None:
         self.token = token
-        # Not the request itself, which holds the conversation.
+        # Not the request itself, which would keep the conversation in memory.
         given = {name: request[name] for name in request if name in _DEFAULTS and request[name] is not None}
         own = {"id": f"resp_{token}", "object": "response", "created_at": created_at, "model": model}
         self._known = {**own, **_DEFAULTS, **given, **_NOT_KEPT}
-        self._head = b""  # these members, encoded when they are needed first
+        self._head = b""  # these members, encoded on first use
         self._tools = client_tools(request)
 
     def tool(self, function: str) -> ClientTool:
-        """Return the tool that a function is, as the client calls it."""
+        """Return the client's tool that a function stands for."""
         return self._tools.get(function) or ClientTool(function)
 
     def begun(self) -> bytes:
-        """Return the response of which nothing is known yet."""
+        """Return the response at its beginning."""
         return self._object(b"in_progress", b"", {"error": None, "incomplete_details": None, "usage": None})
 
     def ended(self, items: Sequence[bytes], ending: Ending, extra: Mapping[str, Any]) -> bytes:
@@ -137,7 +137,7 @@ class ResponseObject:
         return self._object(status(ending).encode(), b",".join(items), members)
 
     def failed(self, items: Sequence[bytes], error: MLStreamError) -> bytes:
-        """Return the response that an error has ended."""
+        """Return the response that ended with an error."""
         members = {"error": response_error(error), "incomplete_details": None, "usage": None}
         return self._object(b"failed", b",".join(items), members)
 
@@ -150,26 +150,26 @@ class ResponseObject:
 
 
 def own_member(ending: Ending, extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the member of a response for what OpenAI's API has no place for, if there is such a thing to say."""
+    """Return OWN_MEMBER with its content, empty if there is none."""
     fields = own_fields(ending, extra)
     return {OWN_MEMBER: fields} if fields else {}
 
 
 def status(ending: Ending) -> str:
-    """Return the status of a response that ended so."""
+    """Return the status of a response with this ending."""
     if ending.finish_reason == "error":
         return "failed"
     return "incomplete" if ending.finish_reason in _INCOMPLETE else "completed"
 
 
 def incomplete_details(ending: Ending) -> dict[str, str] | None:
-    """Return why a response is incomplete, None of one that is not."""
+    """Return why a response is incomplete, None if it is not."""
     reason = _INCOMPLETE.get(ending.finish_reason)
     return None if reason is None else {"reason": reason}
 
 
 def _error_at_end(ending: Ending) -> dict[str, str] | None:
-    """Return the error of a response that the provider itself calls failed, None of any other."""
+    """Return the error of a response that the provider itself calls failed, None for any other."""
     if ending.finish_reason != "error":
         return None
     word = ending.native_finish_reason or "error"
@@ -182,7 +182,7 @@ def response_error(error: MLStreamError) -> dict[str, str]:
 
 
 def _usage(usage: Usage | None) -> dict[str, Any] | None:
-    """Return the token counts; those that the provider does not report are 0, as each has to be a number."""
+    """Return the token counts; those that the provider does not report are 0, since each must be a number."""
     if usage is None:
         return None
     inputs, outputs = usage.input_tokens or 0, usage.output_tokens or 0
@@ -199,7 +199,7 @@ def _usage(usage: Usage | None) -> dict[str, Any] | None:
 
 
 def whole_response(answer: WholeAnswer, response: ResponseObject) -> bytes:
-    """Return an answer as a response; one of a provider of this dialect is as it was sent if it is well formed."""
+    """Return an answer as a response. A well-formed response of a provider with this API is passed on."""
     if answer.is_as_sent and is_response(answer.response):
         return to_json({**answer.response, **own_member(answer.ending, answer.extra)})
     ending = with_refusal(answer.ending) if answer.chunk.refusal else answer.ending
@@ -208,7 +208,7 @@ def whole_response(answer: WholeAnswer, response: ResponseObject) -> bytes:
 
 
 def _output(chunk: Chunk, response: ResponseObject, last: str) -> list[bytes]:
-    """Return the items: reasoning, a message, calls. The last of an answer that is not whole may be cut off."""
+    """Return the items: reasoning, a message, calls. The last item of an incomplete answer may be cut off."""
     output: list[bytes] = []
 
     def new_id(prefix: str) -> bytes:
@@ -233,5 +233,5 @@ def _output(chunk: Chunk, response: ResponseObject, last: str) -> list[bytes]:
 
 
 def _inside(text: str) -> bytes:
-    """Return the inside of the JSON string of a text."""
+    """Encode a text for a JSON string, without its quotes."""
     return orjson.dumps(text)[1:-1]

@@ -1,7 +1,7 @@
 """Read the body of `/v1/responses` as a conversation.
 
-https://platform.openai.com/docs/api-reference/responses/create. Items of the input that are of one answer, such as a
-message and the calls after it, are one turn, and so are the outputs of calls that follow one another.
+https://platform.openai.com/docs/api-reference/responses/create. Items of one answer, such as a message and the calls
+after it, become one turn, and so do consecutive outputs of calls.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ _NAMES = {
 }
 _OPTIONS: dict[str, type] = {"temperature": float, "top_p": float, "metadata": dict, "service_tier": str}
 _USERS = frozenset({"user", "safety_identifier"})
-_ENCRYPTED = "reasoning.encrypted_content"  # in `include`: given here wherever there is any
+_ENCRYPTED = "reasoning.encrypted_content"  # in `include`: always part of the answer here, if there is any
 _ASK_NOTHING: JSONObject = {
     "background": False,
     "include": [],
@@ -50,11 +50,11 @@ _ASK_NOTHING: JSONObject = {
     "top_logprobs": 0,
     "truncation": "disabled",
 }
-"""What clients send that would be so without it."""
+"""Values that change nothing, since they are the defaults."""
 
-_HINTS = ("model", "client_metadata", *HINTS)  # of no meaning to an answer: `client_metadata` says who asks
+_HINTS = ("model", "client_metadata", *HINTS)  # do not change the answer: `client_metadata` is about the client
 _TOOLS = frozenset({"tools", "tool_choice"})
-_OF_OUTPUT = ("id", "status")  # members of items of a response that ask for nothing when they are sent back
+_OF_OUTPUT = ("id", "status")  # members of items that change nothing when they are sent back
 _ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
 
 
@@ -80,7 +80,7 @@ def read_responses_request(body: JSONObject) -> Conversation:
         unknown["include"] = included
     if of_stream := members.take("stream_options", dict):
         stream_options = Members(of_stream, "stream_options")
-        stream_options.drop("include_obfuscation")  # of lengths, which nothing here pads
+        stream_options.drop("include_obfuscation")  # padding that hides the lengths of tokens; none is added here
         unknown.update(stream_options.unread())
     members.drop(*_HINTS, *[name for name in body if name in _ASK_NOTHING and body[name] == _ASK_NOTHING[name]])
     return Conversation(
@@ -113,14 +113,14 @@ def _read_turns(members: Members, tools: ToolReader, unknown: dict[str, Any]) ->
 
 
 class _Items:
-    """Reads items in order. Results get the names of the tools from the calls before them."""
+    """Reads items in order. A result gets the name of its tool from the call before it."""
 
     def __init__(self, turns: list[Turn], tools: ToolReader, unknown: dict[str, Any]) -> None:
         self._turns = turns
         self._tools = tools
         self._unknown = unknown
         self._names: dict[str, str] = {}  # of the tools, by the ids of their calls
-        self._parts: list[Part] = []  # of the answer, or the results, that the items before are part of
+        self._parts: list[Part] = []  # of the turn that is being read
         self._role: Role = "assistant"
         self._has_message = False
 
@@ -152,7 +152,7 @@ class _Items:
         self._parts, self._has_message = [], False
 
     def _join(self, role: Role, *parts: Part) -> None:
-        """Add parts to the turn that the items before are of, if it is of this role."""
+        """Add parts to the current turn, or to a new one if that has another role."""
         if role != self._role:
             self.end_turn()
             self._role = role
@@ -193,7 +193,7 @@ class _Items:
         encrypted = members.take("encrypted_content", str) or ""
         signature = signature_in(encrypted)
         reasoning = Reasoning(content or summary, signature, "" if signature else encrypted)
-        if reasoning != Reasoning():  # an item that was kept by a store is empty without it
+        if reasoning != Reasoning():  # an item of a stored response is empty
             self._join("assistant", reasoning)
 
 
@@ -209,7 +209,7 @@ def _texts(members: Members, name: str, unknown: dict[str, Any]) -> str:
 
 
 def _read_tools(members: Members, tools: ToolReader, unknown: dict[str, Any]) -> ToolChoice | None:
-    """Read the tools, and return which of them are to be called."""
+    """Read the tools, and return which of them to call."""
     tools.read(members.take("tools", list) or (), "tools")
     value = members.take_any("tool_choice")
     if value is None:
@@ -256,7 +256,7 @@ def _read_user(members: Members, options: dict[str, Any], names: dict[str, str])
 
 def _read_reasoning(members: Members, options: dict[str, Any], unknown: dict[str, Any]) -> None:
     effort, summary = members.take("effort", str), members.take("summary", str)
-    older = members.take("generate_summary", str)  # what `summary` was called
+    older = members.take("generate_summary", str)  # the older name of `summary`
     if effort is not None:
         if effort not in EFFORTS:
             raise InvalidRequest(f"reasoning.effort must be one of {', '.join(EFFORTS)}")

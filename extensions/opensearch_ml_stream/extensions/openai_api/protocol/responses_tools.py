@@ -1,8 +1,8 @@
-"""The tools of a request of `/v1/responses`, as functions, which are all that other providers have.
+"""The tools of a request of `/v1/responses`, as functions, the only tools that other providers have.
 
-A free-form tool (`custom`) is a function of one string, which the description of its grammar follows. The tools of a
-namespace are functions whose names begin with its name. A tool of any other kind is run by OpenAI, or known to its
-models alone: it is left out, and named to the client.
+A free-form tool (`custom`) becomes a function with one string parameter, and its grammar part of the description. The
+tools of a namespace become functions whose names begin with the namespace. Tools of other kinds are run by OpenAI, or
+known only to its models: they are left out, and a warning names them to the client.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,8 +17,8 @@ from opensearch_ml_stream.extensions.openai_api.protocol.request_members import 
 ADDITIONAL_TOOLS = "additional_tools"
 """The type of items of the input that are tools."""
 
-MAX_NAMESPACE_CHARS = 128  # each of its tools repeats the name
-_MAX_SHOWN_CHARS = 64  # of a kind of tools that is not known
+MAX_NAMESPACE_CHARS = 128  # each of its tools repeats the namespace
+_MAX_SHOWN_CHARS = 64  # of the name of an unknown kind of tools
 _INPUT = "input"  # the parameter of a free-form tool
 _FREE_FORM: JSONObject = {
     "type": "object",
@@ -37,17 +37,17 @@ class ClientTool(NamedTuple):
 
 
 def function_name(name: str, namespace: str = "") -> str:
-    """Return the name of the function that a tool is."""
+    """Return the name of the function for a tool."""
     return f"{namespace}__{name}" if namespace else name
 
 
 def free_form_arguments(text: str) -> str:
-    """Return the arguments of the function that is called for a free-form tool."""
+    """Return the arguments of the function for a free-form tool with this input."""
     return to_json({_INPUT: text}).decode()
 
 
 def free_form_input(arguments: str) -> str:
-    """Return what a free-form tool is called with: models may also say the text itself, or name it otherwise."""
+    """Return the input of a free-form tool: models may also write the text itself, or use another name."""
     try:
         called = provider_json.loads(arguments.encode())
     except ValueError:
@@ -57,7 +57,7 @@ def free_form_input(arguments: str) -> str:
 
 
 class ToolReader:
-    """Reads tools: the functions that they are, and the others (`left_out`)."""
+    """Reads tools: those that become functions, and the others (`left_out`)."""
 
     def __init__(self, unknown: dict[str, Any]) -> None:
         self._unknown = unknown
@@ -86,7 +86,9 @@ class ToolReader:
         self.read(members.need("tools", list), members.path("tools"), name)
 
     def _read_function(self, members: Members, namespace: str, *, is_free_form: bool) -> None:
-        members.drop("defer_loading")  # until a search finds it: without one the model has it from the start
+        members.drop(
+            "defer_loading"
+        )  # hides the tool until a search finds it; without a search it is there from the start
         name, described = members.need("name", str), members.take("description", str) or ""
         parameters: JSONObject | None
         if is_free_form:
@@ -98,7 +100,7 @@ class ToolReader:
 
 
 def _with_format(description: str, members: Members) -> str:
-    """Return the description of a free-form tool with what its text has to be like."""
+    """Return the description of a free-form tool with the grammar of its input."""
     text_format = members.take("format", dict) or {}
     if not isinstance(definition := text_format.get("definition"), str):
         return description
@@ -107,9 +109,9 @@ def _with_format(description: str, members: Members) -> str:
 
 
 def client_tools(request: JSONObject) -> Mapping[str, ClientTool]:
-    """Return the tools of a request that are called otherwise than functions, by the names of their functions.
+    """Return the tools of a request that are not plain functions, by the names of their functions.
 
-    What is wrong in the request is passed over here: it is refused where the request is read.
+    Errors in the request are skipped here, and refused where the request is read.
     """
     found = dict(_other_than_functions(request.get("tools")))
     items = request.get("input")

@@ -1,4 +1,4 @@
-"""What OpenAI's API sends: the types that members of its chunks and responses have, where clients rely on them."""
+"""Schemas of what OpenAI's API sends: the types of the members that clients rely on."""
 
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,7 @@ CallType = Literal["function", "custom"]
 
 
 class _Form(msgspec.Struct, kw_only=True, gc=False):
-    """An object of which these members have to be of these types; it may have others."""
+    """An object whose members must have these types; it may have others."""
 
 
 class Function(_Form):
@@ -37,13 +37,13 @@ class Call(_Form):
 
     index: int
     id: Name | None = None
-    type: CallType | msgspec.UnsetType = msgspec.UNSET  # a null would take a client's away
+    type: CallType | msgspec.UnsetType = msgspec.UNSET  # null would clear the type that the client has
     function: Function | None = None
     custom: Custom | None = None
 
 
 class Delta(_Form):
-    """What a chunk of a chat adds to a choice."""
+    """The addition of a chunk to a choice of a chat."""
 
     role: Role | None = None
     content: str | None = None
@@ -132,7 +132,7 @@ class Usage(_Form):
 
 
 class ChatChunk(_Form):
-    """A chunk of a chat that is of choice 0 alone, or of none."""
+    """A chunk of a chat with choice 0 alone, or none."""
 
     id: str
     object: Literal["chat.completion.chunk"]
@@ -143,7 +143,7 @@ class ChatChunk(_Form):
 
 
 class TextChunk(_Form):
-    """A chunk of a text that is of choice 0 alone, or of none."""
+    """A chunk of a text with choice 0 alone, or none."""
 
     id: str
     object: Literal["text_completion"]
@@ -239,14 +239,14 @@ class _Response(_Form):
 
 
 def is_response(response: Any) -> bool:
-    """Return whether a whole response of `/v1/responses` has what clients rely on; items of other types have it."""
+    """Return whether a whole response of `/v1/responses` has what clients rely on. Other types of items may be anything."""
     return is_of(response, _Response) and all(
         is_of(item, _ITEMS.get(item["type"], _Item)) for item in response["output"]
     )
 
 
 def is_of(value: Any, form: Any) -> bool:
-    """Return whether a value is of a form."""
+    """Return whether a value fits a schema."""
     try:
         msgspec.convert(value, form)
     except msgspec.ValidationError:

@@ -1,9 +1,8 @@
-"""Chunks and responses that a provider of OpenAI's API sent, for clients of the same: as they came, or mended.
+"""Chunks and responses of providers with OpenAI's API, for clients of that API: passed on as sent, or repaired.
 
-What is well formed goes on as it came: it is of the forms of the API and fits what came before it, with one id, one
-role, calls that are counted from 0 and named once, and an end that is true. Many servers that offer the API send other
-chunks, which its clients cannot read: what the provider's reader understood of them is put in the place of what is
-wrong, and all else stays.
+A well-formed chunk is passed on: it fits the API's schemas and what came before, with one id, one role, calls that are
+numbered from 0 and named once, and a correct finish reason. Many servers with this API send other chunks, which its
+clients cannot read. In those, what the provider's reader understood replaces what is wrong; the rest stays.
 """
 
 import re
@@ -46,12 +45,12 @@ from opensearch_ml_stream.extensions.openai_api.protocol.schemas import (
 
 
 class _Calls:
-    """The calls of one choice, as far as a client was told of them. They are known by the numbers of their reader."""
+    """The calls of one choice that were sent to the client, by the indices that the reader gives them."""
 
     __slots__ = ("_ids", "_names", "_numbers", "is_function")
 
     def __init__(self) -> None:
-        self._numbers: dict[int, int] = {}  # those that the client has for them
+        self._numbers: dict[int, int] = {}  # the indices that the client has
         self._names: dict[int, str] = {}
         self._ids: set[str] = set()
         self.is_function = False
@@ -63,7 +62,7 @@ class _Calls:
         return len(self._numbers)
 
     def go_on(self, calls: Sequence[Call], fragments: Sequence[ToolCall]) -> bool:
-        """Return whether fragments as they were sent go on with what was told of their calls."""
+        """Return whether fragments continue their calls correctly as they were sent."""
         if len(calls) != len(fragments):
             return False
         begun, ids = len(self._numbers), [call.id for call in calls if call.id]
@@ -82,15 +81,15 @@ class _Calls:
         return True
 
     def names_again(self, fragment: ToolCall) -> bool:
-        """Return whether a fragment names its call as another did before it: clients join what they are told."""
+        """Return whether a fragment repeats the name of its call: clients would join the two."""
         return bool(fragment.name) and fragment.name == self._names.get(fragment.index)
 
     def is_taken(self, id: str | None) -> bool:
-        """Return whether an id is that of another call, or none."""
+        """Return whether an id is missing, or that of another call."""
         return not id or id in self._ids
 
     def add(self, fragment: ToolCall, id: str | None) -> int:
-        """Note a fragment that the client is told of, with its call's id if it begins that; return its number."""
+        """Record a fragment that is sent, with the call's id if it begins the call; return the call's index."""
         index = fragment.index
         self._names[index] = self._names.get(index) or fragment.name or ""
         if id is not None:
@@ -107,11 +106,11 @@ class SentChunks(ABC):
     _whole_choice_form: ClassVar[Any]
     _logprobs_form: ClassVar[Any]
 
-    first: Event | None  # the first chunk with an id, which is that of all chunks
-    _ends: dict[int, str | None]  # the finish reasons of the choices that have begun, None of those that go on
+    first: Event | None  # the first chunk with an id, which all chunks get
+    _ends: dict[int, str | None]  # of the choices that have begun: the finish reason, None before the end
     _any_end: str | None  # a finish reason, if there was one
     _calls: dict[int, _Calls]  # of choices that have some
-    _readers: dict[int, EventReader]  # of all choices but 0, which the stream's own reader reads
+    _readers: dict[int, EventReader]  # of all choices but 0, for which the stream has a reader
 
     def __init__(self, envelope: Envelope) -> None:
         self._made = envelope
@@ -120,11 +119,11 @@ class SentChunks(ABC):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the client was told how choice 0 ends."""
+        """Whether the finish reason of choice 0 was sent."""
         return self._ends.get(0) is not None and not (self._ends[0] == "stop" and 0 in self._calls)
 
     def event(self, chunk: Chunk, sent: Event) -> Event:
-        """Return the event that a chunk was read of, mended if it is not well formed."""
+        """Return the event of a chunk, repaired if it is not well formed."""
         try:
             form = msgspec.convert(sent.payload, self._form)
         except msgspec.ValidationError:
@@ -134,7 +133,7 @@ class SentChunks(ABC):
         return sent if not form.choices or self._goes_on(form.choices[0], chunk) else self._mend(chunk, sent)
 
     def response(self, answer: WholeAnswer) -> dict[str, Any]:
-        """Return a whole response of the provider's, mended where it is not well formed."""
+        """Return a whole response of the provider, repaired where it is not well formed."""
         sent = answer.response
         mended = self._mended_head(sent, self._object.removesuffix(".chunk"))
         if "usage" in mended:
@@ -146,33 +145,33 @@ class SentChunks(ABC):
 
     @abstractmethod
     def _goes_on(self, choice: Any, chunk: Chunk) -> bool:
-        """Return whether a choice of the form goes on with what was told of it; then it is told."""
+        """Return whether a choice continues correctly; if so, record it as sent."""
 
     @abstractmethod
     def _mend_choice(self, sent: Mapping[str, Any], number: int, chunk: Chunk) -> dict[str, Any]:
-        """Return the members of a choice that say what was read of it, as it can be told; then it is."""
+        """Return the members of a choice that hold what was read of it, and record them as sent."""
 
     @abstractmethod
     def _is_whole(self, choice: Any) -> bool:
-        """Return whether a choice of the form of whole ones is true."""
+        """Return whether a choice of a whole response is consistent."""
 
     @abstractmethod
     def _as_whole(self, choice: dict[str, Any]) -> dict[str, Any]:
-        """Return the choice of a whole response that one of a chunk is."""
+        """Return the choice of a chunk as one of a whole response."""
 
     @abstractmethod
     def _new_reader(self) -> EventReader:
         """Return a reader of one choice."""
 
     def _begins(self, id: str, sent: Event) -> bool:
-        """Return whether a chunk is the first with an id; then that is the id of all chunks."""
+        """Return whether a chunk is the first with an id, which all chunks get then."""
         if self._id or not id:
             return False
         self._id, self.first = id, sent
         return True
 
     def _end(self, number: int, word: Any) -> str | None:
-        """Return the finish reason that a provider's word is, None if it was told; then it is told."""
+        """Return the finish reason for a provider's word, None if it was sent before; record it as sent."""
         before = self._ends.setdefault(number)
         native = native_finish_reason(word)
         if native is None:
@@ -188,7 +187,7 @@ class SentChunks(ABC):
     def _mend(self, chunk: Chunk, sent: Event) -> Event:
         payload: dict[str, Any] = sent.payload
         choices = payload.get("choices")
-        if choices == [] and payload.get("object") == "":  # Azure's, which clients pass over by that
+        if choices == [] and payload.get("object") == "":  # Azure's; clients skip it for that reason
             return sent
         mended = self._mended_head(payload, self._object)
         listed = choices if isinstance(choices, list) else []
@@ -201,13 +200,13 @@ class SentChunks(ABC):
         return event
 
     def _mended_head(self, payload: Mapping[str, Any], kind: str) -> dict[str, Any]:
-        """Return those members beside the choices that are not well formed, as they have to be."""
+        """Return corrected values for members beside the choices that are not well formed."""
         id = payload.get("id")
         self._id = self._id or (id if isinstance(id, str) and id else self._made.id)
         head = {**self._made.head(kind), "id": self._id}
         kept = {name for name in ("created", "model") if type(payload.get(name)) is type(head[name])}
         mended = {name: value for name, value in head.items() if name not in kept and payload.get(name) != value}
-        if not is_of(payload.get("usage"), Usage | None):  # the end says what could be read of it
+        if not is_of(payload.get("usage"), Usage | None):  # the end has what could be read of it
             mended["usage"] = None
         return mended
 
@@ -240,7 +239,7 @@ class SentChunks(ABC):
         return mended
 
     def _read_other(self, number: int, sent: Mapping[str, Any]) -> Chunk:
-        """Return what is read of a choice that the stream's own reader leaves out."""
+        """Read a choice that the stream's own reader skips."""
         if number not in self._readers:
             self._readers[number] = self._new_reader()
         chunks: list[Chunk] = []
@@ -259,7 +258,7 @@ class SentChatChunks(SentChunks):
     _logprobs_form: ClassVar[Any] = Logprobs | None
 
     def _goes_on(self, choice: Choice, chunk: Chunk) -> bool:
-        if (choice.index in self._ends) is (choice.delta.role is not None):  # which is said once
+        if (choice.index in self._ends) is (choice.delta.role is not None):  # the role is sent once
             return False
         if chunk.tool_calls or self._calls or self._any_end:
             return self._call_or_end(choice, chunk.tool_calls)
@@ -267,7 +266,7 @@ class SentChatChunks(SentChunks):
         return True
 
     def _call_or_end(self, choice: Choice, fragments: Sequence[ToolCall]) -> bool:
-        """Return whether calls and an end go on with what was told; then they are told."""
+        """Return whether calls and a finish reason continue correctly; if so, record them as sent."""
         number, function, reason = choice.index, choice.delta.function_call, choice.finish_reason
         calls = self._calls.get(number) or _Calls()
         if function is not None and any(map(calls.names_again, fragments)):
@@ -300,7 +299,7 @@ class SentChatChunks(SentChunks):
                 mended[REASONING] = chunk.reasoning
         if chunk.tool_calls:
             mended |= self._mended_calls(delta, number, chunk.tool_calls)
-        elif mended.get("tool_calls"):  # which could not be read
+        elif mended.get("tool_calls"):  # they could not be read
             del mended["tool_calls"]
         return {"delta": mended}
 
@@ -326,7 +325,7 @@ class SentChatChunks(SentChunks):
         return {**call, "index": calls.add(fragment, call.get("id"))}
 
     def call(self, fragment: ToolCall) -> dict[str, Any]:
-        """Return a fragment of choice 0 that is not in an event of the provider's, as it can be told; then it is."""
+        """Return a fragment of choice 0 that is in no event of the provider, and record it as sent."""
         return self._mended_call({}, self._calls.setdefault(0, _Calls()), 0, fragment)
 
     def _new_id(self, number: int, choice: int) -> str:
@@ -391,14 +390,14 @@ _CALL = {"type": CallType, "function": None, "custom": Custom | None}
 
 
 def _mended_function(sent: Any, calls: _Calls, fragment: ToolCall) -> dict[str, Any]:
-    """Return what a fragment says of its function, which is named once."""
+    """Return the function of a fragment; only the first fragment of a call has the name."""
     function = {**mapping(sent), "arguments": fragment.arguments}
     function.pop("name", None)
     return {"name": fragment.name, **function} if fragment.name and not calls.names_again(fragment) else function
 
 
 def _numbered(choices: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield choices with their numbers: their own, the lowest that is free for one without."""
+    """Yield choices with their indices: their own, or the lowest free one."""
     taken: set[int] = set()
     for choice in islice(choices, MAX_CHOICES):
         own = choice.get("index")
