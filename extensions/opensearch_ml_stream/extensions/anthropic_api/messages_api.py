@@ -1,4 +1,4 @@
-"""What `POST /v1/messages` asks for, and how its answer is written."""
+"""`/v1/messages`: how requests are read, and how their answers are written."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,12 +36,12 @@ class MessageRequest:
 
 @dataclass(frozen=True, slots=True)
 class MessagesAPI:
-    """Fits `conversation_endpoint.ConversationAPI`. `new_id` returns what tells a message from all others."""
+    """Fits `conversation_endpoint.ConversationAPI`. `new_id` returns a unique id for each message."""
 
     new_id: Callable[[], str]
 
     def read(self, body: dict[str, Any]) -> MessageRequest:
-        """Return what a request asks for; its conversation is read when a provider of another dialect needs it."""
+        """Return the request of a body; its conversation is only read if the provider has another dialect."""
         members = Members(body)
         model, is_stream = members.required_text("model"), members.flag("stream") is True
         conversation = {name: value for name, value in body.items() if name not in ("model", "stream")}
@@ -50,7 +50,7 @@ class MessagesAPI:
 
 
 def read_counted_message(body: dict[str, Any]) -> CountRequest:
-    """Return the model, and what is to be counted."""
+    """Return the model, and the request whose tokens are counted."""
     model = Members(body).required_text("model")
     body.pop("model")
     return model, ClientRequest(ANTHROPIC, body, read_counted_conversation)

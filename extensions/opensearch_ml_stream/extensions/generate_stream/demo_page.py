@@ -1,4 +1,4 @@
-"""A page that asks `/generate-stream` both ways, by fetch and by EventSource: files of this package, no other."""
+"""A page that calls `/generate-stream` by fetch and by EventSource; it loads only files of this package."""
 
 from collections.abc import Callable
 from importlib import resources

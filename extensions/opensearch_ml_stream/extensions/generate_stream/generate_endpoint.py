@@ -82,7 +82,7 @@ class GenerateStreamEndpoint:
     async def _read(
         self, scope: Scope, receive: Receive, reservation: BodyReservation
     ) -> tuple[Caller, str, InferenceRequest | None]:
-        """Return the caller, the model's name and the request; None for an EventSource that connects again."""
+        """Return caller, model name and request; the last is None for an EventSource that connects again."""
         is_get = scope["method"] == "GET"
         if is_get:
             check_embedding(scope)
@@ -107,7 +107,7 @@ class GenerateStreamEndpoint:
 
 
 def model_named_by(model_name: Callable[[], str]) -> str:
-    """Return the name of the model that these routes are for; NotFound if there is none, and so no such routes."""
+    """Return the name of the model that these routes are for; NotFound if none is set, as if there were no routes."""
     if not (name := model_name()):
         raise NotFound(f"/generate-stream is off; name a model in the setting {SETTING}")
     return name

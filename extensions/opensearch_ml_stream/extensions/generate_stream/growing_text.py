@@ -4,9 +4,9 @@
 
     data: [DONE]
 
-Repeated for each token, a text of n bytes would cost n * n / 2 bytes and more. So all that one upstream read gave is
-one event, and a text that is long already is not sent again until it has grown by 1/256: a text of up to 256 bytes with
-every read, one of 10,000 bytes with every 40, and never more than 257 bytes for each byte of the text in all.
+If each token repeated the text, a text of n bytes would cost more than n * n / 2 bytes. So an upstream read is one
+event, and a long text is only sent again when it has grown by 1/256: a text of up to 256 bytes with every read, one of
+10,000 bytes with every 40 new bytes. In all, at most 257 bytes are sent for each byte of the text.
 """
 
 from collections.abc import Callable
@@ -19,17 +19,17 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 
 MAX_TEXT_BYTES = 1_000_000  # of a response, some 250,000 tokens
-_LEAST_GROWTH = 256  # an event for each 1/256 by which the text has grown
+_LEAST_GROWTH = 256  # an event each time that the text has grown by 1/256
 _ID = b"id: 1\n"
 
 
 class GrowingText(WireFormat):
     """The format of one stream. Reasoning, tool calls and further outputs are not part of the text.
 
-    With `event_id` the first event has one. A browser's EventSource opens its URL again when the body ends, and names
-    the last event's id in `Last-Event-ID`: by that, a server can tell that the response was made and paid for.
-    Without it comments stand apart from events, as hand-written readers cut the body at blank lines; with it they must
-    not, as a blank line of its own is then an event without data to some readers (httpx-sse).
+    With `event_id` the first event has an id. A browser's EventSource opens its URL again when the body ends, and sends
+    the last event's id in `Last-Event-ID`, so a server can tell that the response was made and paid for. Without it a
+    blank line follows each comment, since hand-written readers split the body at blank lines; with it none does, since
+    some readers (httpx-sse) would take that for an event without data.
 
     `too_long` is called once, when the text passes MAX_TEXT_BYTES; what comes after it is dropped.
     """

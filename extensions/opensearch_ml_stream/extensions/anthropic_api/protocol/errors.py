@@ -1,6 +1,6 @@
-"""Errors as Anthropic's API has them: https://docs.claude.com/en/api/errors.
+"""Errors in the form of Anthropic's API: https://docs.claude.com/en/api/errors.
 
-`type` says what went wrong; the status of a response stays what it is on every route (424 for a provider's fault).
+`type` says what went wrong; the HTTP status is the same as on every route (424 for a provider's fault).
 """
 
 from typing import Any
@@ -21,21 +21,21 @@ _TYPES = {
 _OVERLOADED = (503, 529)
 _TIMED_OUT = (408, 504)
 _PROVIDER_FAULT = 424
-_TOO_LONG = "prompt is too long"  # the words by which clients know that they have to shorten their conversation
+_TOO_LONG = "prompt is too long"  # clients shorten their conversation on these words
 
 
 class ThreadUnsupported(InvalidRequest):
-    """A request asks for its messages to be kept, so that the next one holds those after them alone.
+    """A request wants its messages stored, so that the next one has only the new ones.
 
-    Its details tell the SDK, whose tool runner asks so unbidden, to send whole conversations from now on.
+    Its details tell the SDK, whose tool runner does so by default, to send whole conversations from now on.
     """
 
     def __init__(self) -> None:
-        super().__init__("thread: The messages of a conversation are not kept for this model; send all of them")
+        super().__init__("thread: The messages of a conversation are not stored for this model; send all of them")
 
 
 def error_type(error: MLStreamError) -> str:
-    """Return Anthropic's name for an error. A provider's 401 or 404 is not the client's: it is an `api_error`."""
+    """Return Anthropic's name for an error. A provider's 401 or 404 is no fault of the client: it is an `api_error`."""
     if error.status == _PROVIDER_FAULT:
         if error.provider_status in _OVERLOADED:
             return "overloaded_error"
@@ -48,7 +48,7 @@ def error_type(error: MLStreamError) -> str:
 
 
 def error_body(error: MLStreamError) -> bytes:
-    """Encode an error. The id of a request is in the response's head alone: `X-Request-Id`."""
+    """Encode an error. The request's id is only in the header `X-Request-Id`."""
     said: dict[str, Any] = {"type": error_type(error), "message": _message(error), **error.provider_fields()}
     if isinstance(error, ThreadUnsupported):
         said["details"] = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
@@ -56,6 +56,6 @@ def error_body(error: MLStreamError) -> bytes:
 
 
 def _message(error: MLStreamError) -> str:
-    """Return the reason, behind Anthropic's own words where another provider says that a conversation is too long."""
+    """Return the reason, after Anthropic's own words if another provider says that a conversation is too long."""
     is_too_long = error.provider.code == CONTEXT_LENGTH_EXCEEDED and _TOO_LONG not in error.reason.lower()
     return f"{_TOO_LONG}: {error.reason}" if is_too_long else error.reason

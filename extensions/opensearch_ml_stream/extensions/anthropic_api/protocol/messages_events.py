@@ -2,9 +2,9 @@
 
     message_start, (content_block_start, content_block_delta ..., content_block_stop) ..., message_delta, message_stop
 
-One block is open at a time, and its index is the next one. Where the provider speaks Anthropic's dialect, its own
-events pass as they were sent if they are well formed and in their place, and text is put into the block that they have
-opened. Of any other event what was read of it is written, as for providers of another dialect.
+One block is open at a time, and blocks are numbered in order. A provider with Anthropic's dialect has its own events
+passed on if they are well formed and in order, and text is added to the block that they have opened. Of any other
+event, what was read of it is written, as for providers with other dialects.
 """
 
 from collections.abc import Mapping
@@ -52,10 +52,10 @@ _MADE = frozenset({"type", "role", "content", "stop_reason", "stop_sequence"})  
 
 
 class MessageEvents(ChunkFormat):
-    """The format of one stream. `model` is as the client asked for it, `message_id` is the message's.
+    """The format of one stream. `model` is the client's name of the model, `message_id` the message's id.
 
-    A block that was closed stays so. So what comes while the arguments of the open tool call are not whole yet, and is
-    not of that call, waits for the end of the stream, with all that follows it.
+    A closed block cannot be opened again. So while the arguments of a tool call are incomplete, anything else waits,
+    with all that follows it, until the call or the stream ends.
     """
 
     content_type = "text/event-stream"
@@ -67,19 +67,19 @@ class MessageEvents(ChunkFormat):
         self._message_id = message_id
         self._has_begun = False
         self._beginning = b""  # `message_start`, once it is ready
-        self._has_reason = False  # the first event said why the message ended
-        self._ends = b""  # the events that say why the message ended, as they were sent
+        self._has_reason = False  # the first event had the stop reason
+        self._ends = b""  # events with the stop reason, as they were sent
         self._index = -1  # of the block that was begun last
         self._open = ""  # its type while it is open
-        self._source: int | None = None  # the index that the provider has for it, where its start was passed
+        self._source: int | None = None  # the provider's index of it, if its start was passed on
         self._call: int | None = None  # the index of the call that is open
-        self._arguments: list[str] = []  # what it has so far
+        self._arguments: list[str] = []  # its arguments so far
         self._ended_calls: set[int] = set()
-        self._texts: set[int] = set()  # calls with a text in place of arguments
+        self._texts: set[int] = set()  # calls whose arguments are a text
         self._waiting: list[Chunk | ToolCall] = []
 
     def prepare(self) -> None:
-        """Make `message_start` ready."""
+        """Encode `message_start` ahead of time."""
         self._beginning = self._message_start()
 
     def chunks(self, chunks: Chunks) -> bytes:
@@ -93,7 +93,7 @@ class MessageEvents(ChunkFormat):
         return self._mixed(chunks) + self.ending(ending, extra)
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
-        """Encode the end: what waited, `message_delta` unless it was passed as it was sent, and `message_stop`."""
+        """Encode what waited, `message_delta` unless the provider's was passed on, and `message_stop`."""
         try:
             reason = stop_reason(ending)
         except MLStreamError as error:
@@ -113,7 +113,7 @@ class MessageEvents(ChunkFormat):
         return self._flush() + b"event: error\ndata: %b\n\n" % error_body(error)
 
     def _mixed(self, chunks: Chunks) -> bytes:
-        """Encode chunks of which there may be nothing to say."""
+        """Encode chunks; the result may be empty."""
         if isinstance(chunks, ChunkParts):
             return b"".join(map(self._mixed, chunks))
         if isinstance(chunks, TextRun) and self._call is None:
@@ -132,9 +132,9 @@ class MessageEvents(ChunkFormat):
         return b"".join([self._in_turn(one) for one in [*said, *chunk.tool_calls]])
 
     def _in_turn(self, one: Chunk | ToolCall) -> bytes:
-        """Encode what is of the open call, or may close it; all else waits."""
+        """Encode what belongs to the open call, or may close it; everything else waits."""
         if isinstance(one, ToolCall):
-            if one.index in self._ended_calls:  # there is nothing to add to whole arguments
+            if one.index in self._ended_calls:  # its arguments are complete
                 return b""
             if one.is_text or one.index in self._texts:
                 one = self._as_json(one)
@@ -146,7 +146,7 @@ class MessageEvents(ChunkFormat):
         return self._encode(one)
 
     def _as_json(self, one: ToolCall) -> ToolCall:
-        """Return a fragment of a text as that of a JSON object with the text in it, which the end of the block ends."""
+        """Return a fragment of a text as one of a JSON object that holds the text; the end of the block closes it."""
         begin = "" if one.index in self._texts else _TEXT_START
         self._texts.add(one.index)
         return replace(one, arguments=begin + orjson.dumps(one.arguments)[1:-1].decode())
@@ -155,12 +155,12 @@ class MessageEvents(ChunkFormat):
         return bool(self._waiting) or (self._call is not None and not _is_object("".join(self._arguments)))
 
     def _go_on(self) -> bytes:
-        """Encode what waited for the end of the block that was open, as far as another call does not keep it."""
+        """Encode what waited for the end of the block, as far as another call does not hold it back."""
         waiting, self._waiting = self._waiting, []
         return b"".join(map(self._in_turn, waiting))
 
     def _flush(self) -> bytes:
-        """Encode what waited: in the order in which it came, the fragments of a call together."""
+        """Encode what waited, in order, with the fragments of a call joined."""
         waiting, self._waiting = self._waiting, []
         arguments: dict[int, list[str]] = {}
         for one in waiting:
@@ -196,7 +196,7 @@ class MessageEvents(ChunkFormat):
         return self._start_thinking() + self._delta({"type": "thinking_delta", "thinking": text})
 
     def _signature(self, signature: str) -> bytes:
-        """Encode the proof of the reasoning before it, which ends the block: it may stand without a text as well."""
+        """Encode the signature of the reasoning before it, which ends the block; the block may have no text."""
         if not signature:
             return b""
         delta = {"type": "signature_delta", "signature": signature}
@@ -236,7 +236,7 @@ class MessageEvents(ChunkFormat):
         }
 
     def _start(self, kind: str, members: bytes) -> bytes:
-        """Open a block, after the one before it; a `ping` follows the first, as it does in Anthropic's streams."""
+        """Open a block, and close the one before it; a `ping` follows the first, as in Anthropic's streams."""
         before = self._begin() + self._close()
         self._opened(self._index + 1, kind)
         start = _BLOCK_START % (self._index, kind.encode(), members)
@@ -264,7 +264,7 @@ class MessageEvents(ChunkFormat):
         return _event("content_block_delta", {"index": self._index, "delta": delta})
 
     def _pass(self, chunk: Chunk, event: Event) -> bytes:
-        """Return an event as it was sent, else what was read of it; how the message ends waits for the outcome."""
+        """Return an event as it was sent, else what was read of it; the stop reason waits for the outcome."""
         try:
             form = msgspec.convert(event.payload, SENT_EVENT)
         except msgspec.ValidationError:
@@ -294,11 +294,13 @@ class MessageEvents(ChunkFormat):
         return b"event: content_block_delta\ndata: %b\n\n" % data
 
     def _pass_start(self, form: BlockStart, chunk: Chunk, event: Event) -> bytes:
-        """Return an event that opens a block, which closes the one before it where that was left open."""
+        """Return an event that opens a block, after closing the one before it if that is still open."""
         block = form.content_block
-        is_known = block.type == "tool_use" and any(call.id is None for call in chunk.tool_calls)  # by another's id
+        is_known = block.type == "tool_use" and any(
+            call.id is None for call in chunk.tool_calls
+        )  # by the id of another
         if not block.is_whole or is_known or ((self._waiting or self._call is not None) and self._has_to_wait()):
-            if form.index == self._source:  # which is that of another block from here on
+            if form.index == self._source:  # it is the index of another block from here on
                 self._source = None
             return self._write(chunk)
         before = b"" if self._has_begun and not self._open else self._begin() + self._close()
@@ -313,13 +315,13 @@ class MessageEvents(ChunkFormat):
         return Event.of({**event.payload, "index": self._index})
 
     def _write(self, chunk: Chunk) -> bytes:
-        """Encode what was read of an event that does not pass."""
+        """Encode what was read of an event that is not passed on."""
         return self._mixed_chunk(chunk._replace(event=None))
 
     def _mend(self, chunk: Chunk, event: Event) -> bytes:
-        """Encode an event that is not well formed: what was read of it, and of the first what can be kept.
+        """Encode what was read of an event that is not well formed; of the first event, well-formed members are kept.
 
-        Clients pass over types of events that they do not know.
+        Events of unknown types are passed on: clients skip them.
         """
         payload = event.payload
         kind = payload.get("type")
@@ -333,7 +335,7 @@ class MessageEvents(ChunkFormat):
 
 
 def _kept(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a message's beginning that go on as they were sent."""
+    """Return the members of `message_start` that are passed on as they were sent."""
     kept = {name: value for name, value in message.items() if name not in _MADE}
     kept = {name: value for name, value in kept.items() if name not in ("id", "model") or is_of(value, Name)}
     sent = event_fields.mapping(message.get("usage"))

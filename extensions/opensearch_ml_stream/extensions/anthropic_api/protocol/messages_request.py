@@ -1,9 +1,9 @@
 """Bodies of `POST /v1/messages`: https://docs.claude.com/en/api/messages.
 
-Tools that Anthropic runs itself, blocks that these make, and members without a place in a conversation, are unknown to
-it: a provider that speaks Anthropic's dialect takes them as they were sent, any other refuses them. What Anthropic is
-to forget of a long conversation (`context_management`, which Claude Code sends unbidden) is left out: the model gets
-all of it.
+Tools that Anthropic runs itself, their blocks, and members without a counterpart in a conversation are unknown: a
+provider with Anthropic's dialect gets them as they were sent, for any other they are refused. `context_management`
+says what Anthropic should forget of a long conversation, and Claude Code always sends it. It is left out: the model
+gets the whole conversation.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -39,7 +39,7 @@ _MEMBERS = {
     "reasoning_tokens": "thinking.budget_tokens",
     "reasoning_summary": "thinking.display",
 }
-"""What Anthropic's API calls what the neutral form calls otherwise."""
+"""Anthropic's names of what has another name in the neutral form."""
 
 _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _TOOL_CHOICES: Mapping[str, ToolChoice] = {
@@ -55,7 +55,10 @@ _SERVICE_TIERS = {"auto": "auto", "standard_only": "default"}
 
 
 class ContentBlocks:
-    """Reads the content of a request's messages in their order: a result has the name that its call had."""
+    """Reads content blocks in the order of the messages: a result gets the name of its call.
+
+    Blocks of Anthropic's own tools, and members without a counterpart in a part, are unknown.
+    """
 
     def __init__(self, unknown: dict[str, Any]) -> None:
         self._unknown = unknown
@@ -126,7 +129,7 @@ class ContentBlocks:
         elif kind == "file":
             media = replace(media, file_id=source.required_text("file_id"))
         elif kind == "text" and media.kind == "file":
-            source.take("media_type")  # there is one alone
+            source.take("media_type")  # there is only one
             media = replace(media, media_type="text/plain", text=source.required_text("data"))
         else:
             raise wrong(source.path_of("type"), f"Input should be a type of source that {media.kind}s have")
@@ -171,7 +174,7 @@ def read_conversation(body: JSONObject) -> Conversation:
 
 
 def read_counted_conversation(body: JSONObject) -> Conversation:
-    """Return the conversation of which the tokens are to be counted: its answer has no limit."""
+    """Return the conversation whose tokens are counted; it needs no limit for the answer."""
     members, unknown = Members(body), dict[str, Any]()
     turns = _turns(members, ContentBlocks(unknown), unknown)
     options: dict[str, Any] = {"max_tokens": members.integer("max_tokens")}
@@ -234,7 +237,7 @@ def _turn(message: Members, content: ContentBlocks, unknown: dict[str, Any]) -> 
 
 
 def _with_cache(turns: tuple[Turn, ...], cache: JSONObject | None) -> tuple[Turn, ...]:
-    """Return the turns with the `cache_control` of the whole request where it belongs: at the last part that may."""
+    """Return the turns with the `cache_control` of the whole request at the last part that may have one."""
     if cache is None:
         return turns
     for turn_place in reversed(range(len(turns))):
@@ -256,7 +259,7 @@ def _tools(values: Iterable[tuple[str, Any]], unknown: dict[str, Any]) -> Iterab
             continue
         if tool.take("allowed_callers") not in (None, ["direct"]):
             unknown[tool.path_of("allowed_callers")] = value["allowed_callers"]
-        tool.take("eager_input_streaming")  # how fine the pieces of a stream are is the provider's
+        tool.take("eager_input_streaming")  # the provider decides how its stream is cut
         yield Tool(
             tool.required_text("name"),
             tool.text("description"),
@@ -268,7 +271,7 @@ def _tools(values: Iterable[tuple[str, Any]], unknown: dict[str, Any]) -> Iterab
 
 
 def _tool_choice(choice: Members | None, unknown: dict[str, Any]) -> tuple[ToolChoice | None, bool | None]:
-    """Return which tools are to be called, and whether several at once."""
+    """Return which tools to call, and whether several at once."""
     if choice is None:
         return None, None
     kind, disabled = choice.required_text("type"), choice.flag("disable_parallel_tool_use")
@@ -280,7 +283,7 @@ def _tool_choice(choice: Members | None, unknown: dict[str, Any]) -> tuple[ToolC
 
 
 def _thinking(thinking: Members | None, unknown: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of reasoning. Adaptive thinking is as much as the model finds good: what `effort` says."""
+    """Return the options of reasoning. With adaptive thinking the model decides, guided by `effort`."""
     if thinking is None:
         return {}
     kind = thinking.required_text("type")
@@ -303,7 +306,7 @@ def _thinking(thinking: Members | None, unknown: dict[str, Any]) -> dict[str, An
 
 
 def _output_config(members: Members, unknown: dict[str, Any]) -> tuple[str | None, AnswerFormat | None]:
-    """Return the effort and the format of the answer; earlier versions of the API have `output_format` for that."""
+    """Return the effort and the format of the answer; the format was called `output_format` before."""
     answer = members.members("output_format")
     if (config := members.members("output_config")) is None:
         return None, _answer_format(answer, unknown)

@@ -1,4 +1,4 @@
-"""Messages of `/v1/messages` as JSON: whole ones, and the members that the events of a stream repeat."""
+"""Messages of `/v1/messages` as JSON, with the members that stream events share."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -33,9 +33,9 @@ _FINER_REASONS = {"stop_sequence": "stop", "pause_turn": "stop", "model_context_
 
 
 def whole_message(answer: WholeAnswer, model: str, message_id: str) -> bytes:
-    """Encode an answer: the provider's own message, or one made of what it says.
+    """Encode an answer: the provider's own message, or one made from its answer.
 
-    What else there is to say of it is in MEMBER. UpstreamError for an answer that Anthropic's form cannot hold.
+    What Anthropic's form has no member for is in MEMBER. UpstreamError for an answer that the form cannot hold.
     """
     make = _as_sent if answer.is_as_sent else _message
     message = make(answer, model, message_id)
@@ -44,7 +44,7 @@ def whole_message(answer: WholeAnswer, model: str, message_id: str) -> bytes:
 
 
 def _as_sent(answer: WholeAnswer, model: str, message_id: str) -> Mapping[str, Any]:
-    """Return the provider's own message: in the place of what is not well formed in it is what was read of that."""
+    """Return the provider's own message. What was read of it replaces members that are not well formed."""
     sent = end_with_calls(answer.response) if answer.chunk.tool_calls else answer.response
     try:
         form = msgspec.convert(sent, Message)
@@ -60,7 +60,7 @@ def _as_sent(answer: WholeAnswer, model: str, message_id: str) -> Mapping[str, A
 
 
 def _message(answer: WholeAnswer, model: str, message_id: str, kept: Mapping[str, Any] = _NOTHING) -> dict[str, Any]:
-    """Return a message made of what an answer says, but for the members that are kept."""
+    """Return a message made from an answer, with the members in `kept` as they are."""
     chunk, reason = answer.chunk, kept.get("stop_reason") or stop_reason(answer.ending)
     made = {
         "id": message_id,
@@ -91,7 +91,7 @@ def _content(chunk: Chunk, message_id: str, *, is_cut: bool) -> list[dict[str, A
 
 
 def _input(arguments: str, name: str, *, is_cut: bool) -> dict[str, Any]:
-    """Return the arguments of a call; of those that a limit of tokens has cut there is nothing to be read."""
+    """Return the arguments of a call; if a token limit has cut them off, they are empty."""
     if not arguments:
         return {}
     try:
@@ -104,12 +104,12 @@ def _input(arguments: str, name: str, *, is_cut: bool) -> dict[str, Any]:
 
 
 def tool_id(message_id: str, index: int) -> str:
-    """Return the id of a tool call of a message."""
+    """Return an id for a tool call without one from its provider."""
     return f"toolu_{message_id.removeprefix('msg_')}_{index}"
 
 
 def stop_reason(ending: Ending) -> str:
-    """Return why the answer ended. UpstreamError if the provider broke it off: Anthropic has no reason for that."""
+    """Return the stop reason. UpstreamError if the provider broke the answer off, for which Anthropic has none."""
     native = ending.native_finish_reason
     if native is not None and _FINER_REASONS.get(native) == ending.finish_reason:
         return native
@@ -120,7 +120,7 @@ def stop_reason(ending: Ending) -> str:
 
 
 def usage_fields(usage: Usage | None) -> dict[str, Any]:
-    """Return the counts: `input_tokens` without those of the cache, and 0 for what is not known but has to be there."""
+    """Return the counts: `input_tokens` without the cached ones, and 0 for required counts that are unknown."""
     usage = usage or Usage()
     cached, written = usage.cached_tokens, usage.cache_write_tokens
     fields: dict[str, Any] = {
@@ -135,7 +135,7 @@ def usage_fields(usage: Usage | None) -> dict[str, Any]:
 
 
 def said_beside(ending: Ending, extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the ML route's terminal object says and Anthropic's form has no place for."""
+    """Return the fields of the ML route's terminal object that Anthropic's form has no member for."""
     fields: dict[str, Any] = {}
     if ending.finish_reason == "content_filter" and ending.native_finish_reason not in (None, "refusal"):
         fields["native_finish_reason"] = ending.native_finish_reason

@@ -1,4 +1,4 @@
-"""Members of a request's body, read by type; errors name a member by its path, as Anthropic's do."""
+"""Read the members of a request's body by type. Errors name a member by its path, as Anthropic's do."""
 
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
@@ -7,9 +7,9 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 
 
 class Members:
-    """The members of an object of a request's body; one that is null is absent.
+    """The members of an object of a request's body; null counts as absent.
 
-    What is taken is known here. `leave` notes the rest, as far as it asks for something.
+    Members that were not read are unknown: `leave` collects them, unless they are empty.
     """
 
     __slots__ = ("_left", "path")
@@ -21,11 +21,11 @@ class Members:
         self._left: dict[str, Any] = {name: member for name, member in value.items() if member is not None}
 
     def path_of(self, name: str) -> str:
-        """Return where a member stands."""
+        """Return the path of a member."""
         return f"{self.path}.{name}" if self.path else name
 
     def has_any(self, names: Set[str]) -> bool:
-        """Return whether any of these is there: one look in place of a read of each, where mostly none is."""
+        """Return whether any of these is there: one check instead of a read of each, since mostly none is."""
         return not self._left.keys().isdisjoint(names)
 
     def take(self, name: str) -> Any:
@@ -74,7 +74,7 @@ class Members:
         return value
 
     def elements(self, name: str) -> Iterable[tuple[str, Any]]:
-        """Return the elements of a list and where each stands, none if there is no list."""
+        """Return the elements of a list with their paths, none if there is no list."""
         value = self.take(name)
         if value is not None and not isinstance(value, list):
             raise wrong(self.path_of(name), "Input should be a valid list")
@@ -93,7 +93,7 @@ class Members:
         return None if value is None else Members(value, self.path_of(name))
 
     def leave(self, unknown: dict[str, Any]) -> None:
-        """Add the members that were not taken to `unknown`, by their paths."""
+        """Add the members that were not read to `unknown`, by their paths."""
         for name, value in self._left.items():
             if value is not False and value not in ("", [], {}):
                 unknown[self.path_of(name)] = value

@@ -1,4 +1,4 @@
-"""What Anthropic's API sends: the types that members of its events and messages have, where clients rely on them."""
+"""Schemas of what Anthropic's API sends: the types of the members that clients rely on."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -6,7 +6,7 @@ import msgspec
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
-# Server tools come and go; what they do and return is in blocks of such types.
+# The blocks of server tools, of which there are new ones time and again, have types of this form.
 _BLOCK_TYPES = r"^(text|thinking|redacted_thinking|container_upload|compaction|fallback|([a-z_]+_)?tool_[a-z_]+)$"
 StopReason = Literal[
     "end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "compaction",
@@ -15,7 +15,7 @@ StopReason = Literal[
 
 
 class _Form(msgspec.Struct, kw_only=True, gc=False):
-    """An object of which these members have to be of these types; it may have others."""
+    """An object whose members must have these types; it may have others."""
 
 
 class MessageUsage(_Form):
@@ -46,7 +46,7 @@ class Block(_Form):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has what its type needs."""
+        """Whether it has the members that its type needs."""
         if self.type == "tool_use":
             return msgspec.UNSET not in (self.id, self.name, self.input)
         return self.type not in ("text", "thinking") or getattr(self, self.type) is not msgspec.UNSET
@@ -122,7 +122,7 @@ class BlockStart(_Form, tag_field="type", tag="content_block_start"):
 
 
 class BlockDelta(_Form, tag_field="type", tag="content_block_delta"):
-    """What is added to the block that is open."""
+    """An addition to the open block."""
 
     index: Count
     delta: _TextDelta | _CitationsDelta | _ThinkingDelta | _SignatureDelta | _InputDelta | _CompactionDelta
@@ -135,7 +135,7 @@ class BlockStop(_Form, tag_field="type", tag="content_block_stop"):
 
 
 class MessageDelta(_Form, tag_field="type", tag="message_delta"):
-    """How the message ends."""
+    """The end of the message, with its stop reason."""
 
     delta: _End
     usage: _EndUsage
@@ -145,7 +145,7 @@ SENT_EVENT = MessageStart | BlockStart | BlockDelta | BlockStop | MessageDelta
 
 
 def is_of(value: Any, form: Any) -> bool:
-    """Return whether a value is of a form."""
+    """Return whether a value fits a schema."""
     try:
         msgspec.convert(value, form)
     except msgspec.ValidationError:

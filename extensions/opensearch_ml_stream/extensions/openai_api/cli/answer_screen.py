@@ -23,9 +23,9 @@ _MAX_MARKDOWN = 100_000  # characters of a block; a longer one is shown as it is
 
 
 class AnswerScreen(AbstractContextManager["AnswerScreen"]):
-    """Draws eight times a second at most; each time what has ended since then, for good, and a screenful that has not.
+    """Draws at most eight times a second: finished blocks for good, and a screenful of the unfinished block.
 
-    So the work is linear in the answer's length, and what the terminal has scrolled away is never drawn again.
+    So the work is linear in the answer's length, and what has scrolled away is never drawn again.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class AnswerScreen(AbstractContextManager["AnswerScreen"]):
         self._live = Live(
             console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
         )
-        self._lock = RLock()  # what comes last before a pause is drawn by a timer
+        self._lock = RLock()  # a timer draws the last text before a pause
         self._timer: Timer | None = None
         self._drawn_at = -DRAW_SECONDS
         self._blocks = MarkdownBlocks()
@@ -52,7 +52,7 @@ class AnswerScreen(AbstractContextManager["AnswerScreen"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        timer = self._timer  # it may be drawing just now, and forget itself
+        timer = self._timer  # it may be drawing now, and clear the attribute
         if timer is not None:
             timer.cancel()
             timer.join()
@@ -63,7 +63,7 @@ class AnswerScreen(AbstractContextManager["AnswerScreen"]):
             self._live.stop()
 
     def add(self, piece: Piece) -> None:
-        """Take in a piece of the answer; it is drawn at once, or with what comes in the next eighth of a second."""
+        """Add a piece of the answer; it is drawn at once, or together with the next eighth of a second."""
         with self._lock:
             self._take(piece.reasoning, is_reasoning=True)
             self._take(piece.text, is_reasoning=False)
@@ -100,7 +100,7 @@ class AnswerScreen(AbstractContextManager["AnswerScreen"]):
 
     def _draw(self) -> None:
         self._drawn_at = self._clock()
-        self._live.start()  # with the first that there is to draw; later calls do nothing
+        self._live.start()  # later calls do nothing
         width, height = self._console.size
         tail = self._blocks.tail(height, width * height)
         with self._console:  # one write
@@ -118,14 +118,14 @@ class AnswerScreen(AbstractContextManager["AnswerScreen"]):
             return Text(text, style="dim italic")
         if len(text) > _MAX_MARKDOWN:
             return Text(text)
-        return Markdown(text, hyperlinks=False)  # the address is shown: a text could say another
+        return Markdown(text, hyperlinks=False)  # the address is shown: the link's text could name another
 
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """Blocks with a line between them, and before them if they stand below others; or the last rows of all that.
+    """Blocks with empty lines between them, and one before them if they are below others; or the last rows of these.
 
-    Control characters that Markdown has names for are left out.
+    Control characters, which Markdown can write as entities, are left out.
     """
 
     blocks: Sequence[RenderableType]
@@ -143,7 +143,7 @@ class _Blocks:
 
 
 def _without_margins(lines: list[list[Segment]]) -> list[list[Segment]]:
-    """Drop the empty lines before and after; those that have a background belong to what is shown."""
+    """Drop empty lines before and after; lines with a background are not empty."""
     filled = [number for number, line in enumerate(lines) if not all(map(_is_empty, line))]
     return lines[filled[0] : filled[-1] + 1] if filled else []
 
@@ -156,10 +156,10 @@ _FENCE = re.compile(r" {0,3}(`{3,}(?!.*`)|~{3,})(.*)")
 
 
 class MarkdownBlocks:
-    """Takes time linear in the text, however small its pieces.
+    """Cuts Markdown that is still being written into finished blocks and the unfinished rest, in linear time.
 
-    A block ends before a line that is not indented and follows a blank one, outside of fenced code. A list whose items
-    stand apart comes in several blocks, each of which knows its number.
+    A block ends before a line that is not indented and follows a blank one, outside of fenced code. A list with empty
+    lines between its items comes in several blocks, each of which has its number.
     """
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ class MarkdownBlocks:
         self._fence_line = ""
 
     def feed(self, text: str) -> Sequence[str]:
-        """Return the blocks that are known to have ended."""
+        """Return the blocks that have ended."""
         if "\n" not in text:
             self._rest.append(text)
             return ()
@@ -178,21 +178,21 @@ class MarkdownBlocks:
         return [block for line in lines if (block := self._add_line(line)) is not None]
 
     def tail(self, lines: int, characters: int) -> str:
-        """Return the end of the block that has not ended, so many lines and characters of it at most.
+        """Return the end of the unfinished block, limited to these lines and characters.
 
-        Of code that is longer it begins as the code does, so that it is code, too.
+        The end of a longer block of code begins with its fence, so that it is shown as code.
         """
         shown = _last(self._lines[-lines:], characters)
         is_cut = bool(self._fence) and len(shown) < len(self._lines)
         return "\n".join([*([self._fence_line] if is_cut else []), *shown, "".join(_last(self._rest, characters))])
 
     def close(self) -> Sequence[str]:
-        """Return the last blocks, with which the text ends."""
+        """Return the last blocks, at the end of the text."""
         ended = self._add_line("".join(self._rest))
         return [*([] if ended is None else [ended]), "\n".join(self._lines)]
 
     def _add_line(self, line: str) -> str | None:
-        """Take in a line; return the block that ends before it, None if none does."""
+        """Add a line; return the block that ends before it, None if none does."""
         ended = None
         if not self._fence and self._lines and not self._lines[-1].strip() and line.strip() and not line[0].isspace():
             ended = "\n".join(self._lines)
@@ -225,7 +225,7 @@ Events = Iterable[Mapping[str, Any]]
 
 
 def draw_answer(console: Console, events: Events, answer: ChatAnswer, figures: AnswerFigures) -> None:
-    """Draw an answer as it comes, and take it in; below it its tool calls and what is to be said of its end."""
+    """Draw an answer as it comes, and collect it; below it draw its tool calls and notes on its end."""
     with AnswerScreen(console) as screen:
         for event in events:
             piece = answer.add(event)
@@ -236,5 +236,5 @@ def draw_answer(console: Console, events: Events, answer: ChatAnswer, figures: A
 
 
 def say(console: Console, text: str, style: str = "dim") -> None:
-    """Show something that is not the model's answer, but may have parts that others wrote."""
+    """Show a message of ours, which may quote text of others."""
     console.print(Text(printable(text), style=style))

@@ -1,4 +1,4 @@
-"""A file beside a question: a part of the message's content."""
+"""A file that is attached to a question, as a part of the message's content."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ _IMAGE_TYPES = {
     ".png": "image/png",
     ".webp": "image/webp",
 }
-_MAX_BYTES = 7 * 2**20  # in base64 it is a third more, and a request's body may have 10 MiB
+_MAX_BYTES = 7 * 2**20  # base64 adds a third, and a request's body may have 10 MiB
 
 
 def read_attachment(path: Path) -> Mapping[str, Any]:
-    """Return the part for an image, a PDF or a text, told apart by the end of the name.
+    """Return the part for an image, a PDF or a text, by the suffix of the name.
 
     WrongUsage for another file, one over 7 MiB, or one that cannot be read.
     """
@@ -46,7 +46,7 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         raise WrongUsage(f"{path} cannot be read ({error.strerror})") from error
     if len(data) > _MAX_BYTES:
-        raise WrongUsage(f"{path} has more than {_MAX_BYTES // 2**20} MiB, which is all that can be attached")
+        raise WrongUsage(f"{path} has more than {_MAX_BYTES // 2**20} MiB, which is the most that can be attached")
     return data
 
 

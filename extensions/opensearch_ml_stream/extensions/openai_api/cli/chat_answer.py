@@ -1,4 +1,4 @@
-"""An answer as it arrives: the events of a stream of OpenAI's, and what they come to."""
+"""An answer as it arrives: the events of OpenAI's stream, and the message that they add up to."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _DATA, _OWN = b"data: ", f": {OWN_MEMBER} ".encode()
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one event adds to an answer."""
+    """The text that one event adds to an answer."""
 
     text: str = ""
     reasoning: str = ""
@@ -22,7 +22,7 @@ class Piece:
 
 @dataclass(slots=True)
 class ChatAnswer:
-    """What has come so far. `usage` has the provider's counts, `told` what the sidecar says beside OpenAI's members."""
+    """The answer so far. `usage` has the provider's counts, `told` the sidecar's own member (OWN_MEMBER)."""
 
     texts: list[str] = field(default_factory=list)
     reasonings: list[str] = field(default_factory=list)
@@ -33,7 +33,7 @@ class ChatAnswer:
     told: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, event: Mapping[str, Any]) -> Piece:
-        """Take in an event, and return what it adds."""
+        """Add an event, and return its text."""
         self.usage = event.get("usage") or self.usage
         self.told = event.get(OWN_MEMBER) or self.told
         choice: Mapping[str, Any] = next(iter(event.get("choices") or ()), {})
@@ -55,7 +55,7 @@ class ChatAnswer:
 
     @property
     def tool_calls(self) -> list[dict[str, Any]]:
-        """The tool calls, as a message has them; none before the answer has ended, since arguments may be missing."""
+        """The tool calls of the message; none before the answer has ended, since arguments may be incomplete."""
         if self.finish_reason is None:
             return []
         joined = [{name: "".join(pieces) for name, pieces in call.items()} for call in self.calls.values()]
@@ -76,7 +76,7 @@ class ChatAnswer:
         return {"role": "assistant", "content": None, **given}
 
     def notes(self) -> Iterator[str]:
-        """Yield what is to be said below the text: tool calls, an early end, what the sidecar tells."""
+        """Yield the lines below the text: tool calls, an early end, what the sidecar reports."""
         for call in self.tool_calls:
             yield f"tool call: {call['function']['name']}({call['function']['arguments']})"
         if self.finish_reason not in (None, "stop", "tool_calls"):
@@ -87,9 +87,9 @@ class ChatAnswer:
 
 
 def read_events(body: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
-    """Yield the events of a stream up to `[DONE]`, and what the sidecar tells in a comment as an event of its own.
+    """Yield the events of a stream up to `[DONE]`; a comment of the sidecar becomes an event of its own.
 
-    RequestFailed for an error among them, or if the end does not come.
+    RequestFailed for an error event, or if the end does not come.
     """
     for line in _lines(body):
         if line == b"data: [DONE]":
@@ -117,7 +117,7 @@ def _event(data: bytes) -> Mapping[str, Any]:
     except orjson.JSONDecodeError:
         event = None
     if not isinstance(event, dict):
-        raise CommandFailed("The answer is no stream of events; is it the sidecar that --url names?")
+        raise CommandFailed("The answer is not a stream of events; does --url name the sidecar?")
     if error := event.get("error"):
         raise RequestFailed(error.get("provider_status") or 424, str(error.get("message")))
     return event
@@ -125,7 +125,7 @@ def _event(data: bytes) -> Mapping[str, Any]:
 
 @dataclass(slots=True)
 class AnswerFigures:
-    """Measured from the request on; `clock` returns seconds."""
+    """First token, tokens a second, tokens and cost, measured from the request on; `clock` returns seconds."""
 
     clock: Callable[[], float]
     asked_at: float = 0
@@ -136,13 +136,13 @@ class AnswerFigures:
         self.asked_at = self.clock()
 
     def add(self, piece: Piece) -> None:
-        """Note that a piece has come."""
+        """Record the time of a piece."""
         if piece.text or piece.reasoning:
             self.last_at = self.clock()
             self.first_at = self.last_at if self.first_at is None else self.first_at
 
     def line(self, answer: ChatAnswer) -> str:
-        """Return what is known, for people; the counts and the cost are the provider's and the sidecar's."""
+        """Return the known figures in a line; the provider has the counts, the sidecar the cost."""
         parts: list[str] = []
         output = answer.usage.get("completion_tokens")
         if self.first_at is not None:

@@ -1,4 +1,4 @@
-"""The command `chat`: a conversation on a terminal; in a pipe, or to a question on the command line, one answer."""
+"""The command `chat`: a conversation on a terminal; one answer in a pipe, or to a question on the command line."""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from opensearch_ml_stream.plugin.cli.printing import print_json_line, print_note
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 
-_HERE = "opensearch_ml_stream.extensions.openai_api.cli."  # what draws is loaded where there is a terminal
+_HERE = "opensearch_ml_stream.extensions.openai_api.cli."  # modules that draw are only loaded on a terminal
 
 
 @takes_sidecar
@@ -55,7 +55,7 @@ def _read_question(argument: str) -> str:
     try:
         piped = "" if sys.stdin.isatty() else sys.stdin.read().strip()
     except UnicodeDecodeError as error:
-        raise WrongUsage("Standard input is no text in UTF-8; --attach takes images and PDFs") from error
+        raise WrongUsage("Standard input is not text in UTF-8; --attach takes images and PDFs") from error
     return "\n\n".join(text for text in (piped, argument) if text)
 
 
@@ -74,7 +74,7 @@ def _answer_once(api: SidecarAPI, thread: ChatThread, *, json: bool) -> None:
 
 
 def _print_text(events: Iterable[Mapping[str, Any]]) -> None:
-    """Print the text alone as it comes, as it is; on stderr what is to be said of its end."""
+    """Print the text alone as it comes; notes on its end go to stderr."""
     answer, shown = ChatAnswer(), ""
     try:
         for event in events:

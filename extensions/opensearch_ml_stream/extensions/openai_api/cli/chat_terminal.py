@@ -1,4 +1,4 @@
-"""A conversation on a terminal: what is typed is asked, or is a command."""
+"""A conversation on a terminal: each line is a question or a command."""
 
 import readline
 import signal
@@ -26,13 +26,13 @@ from opensearch_ml_stream.plugin.cli.terminal_console import TerminalConsole
 
 T = TypeVar("T")
 
-_LOCAL_MODES = 3  # of what tcgetattr returns
+_LOCAL_MODES = 3  # index in what tcgetattr returns
 
 
 class StopKey(AbstractContextManager["StopKey"]):
-    """Ends the reading of what comes, and never cuts a drawing of it in two.
+    """Lets Ctrl-C end the reading of an answer, but not while a part of it is drawn.
 
-    While it is entered what is typed is not shown, and read at the next prompt.
+    Inside the context, typed characters are not shown, and are read at the next prompt.
     """
 
     def __init__(self) -> None:
@@ -59,9 +59,7 @@ class StopKey(AbstractContextManager["StopKey"]):
         """Yield the items that come before the key is pressed."""
         while True:
             try:
-                self._is_reading = (
-                    True  # from here on the key ends a reading, so what was pressed before it is looked at
-                )
+                self._is_reading = True  # from here on the key raises; it may have been pressed before
                 if self.is_pressed:
                     return
                 for item in items:
@@ -85,14 +83,14 @@ _MORE = "… "
 
 
 class TypedLines:
-    """Reads texts of one or more lines; the arrow keys bring earlier ones back."""
+    """Reads texts of one or more lines, with a history in memory: the arrow keys bring earlier ones back."""
 
     def __init__(self) -> None:
         readline.set_auto_history(False)
-        readline.parse_and_bind("set enable-bracketed-paste on")  # what is pasted is one text, whatever lines it has
+        readline.parse_and_bind("set enable-bracketed-paste on")  # pasted lines are one text
 
     def read(self, prompt: str) -> str | None:
-        """Return a text, "" for one that was given up (Ctrl-C), None at the end (Ctrl-D, or Ctrl-C where it is empty).
+        """Return a text, "" if it was abandoned (Ctrl-C), None at the end (Ctrl-D, or Ctrl-C at an empty prompt).
 
         A line that ends with a backslash goes on in the next.
         """
@@ -109,7 +107,7 @@ class TypedLines:
         except KeyboardInterrupt:
             print_text()
             return "" if lines or readline.get_line_buffer() else None
-        text = "\n".join(lines).encode("utf-8", "replace").decode()  # without the halves of characters
+        text = "\n".join(lines).encode("utf-8", "replace").decode()  # without halves of surrogate pairs
         if text.strip():
             readline.add_history(text)
         return text
@@ -120,7 +118,7 @@ _SWITCHES = {"on": True, "off": False}
 
 @dataclass(slots=True)
 class ChatTerminal:
-    """A thread, and the terminal on which it goes on. `attached` goes with the next question."""
+    """A thread on a terminal. `attached` is sent with the next question."""
 
     api: SidecarAPI
     thread: ChatThread
@@ -215,7 +213,7 @@ class ChatTerminal:
         """Show the commands."""
         for name, command in COMMANDS.items():
             self._say(f"{f'/{name} {command.argument}':<18}{command.summary}")
-        self._say("A line that ends with a backslash goes on in the next; what is pasted is one text.")
+        self._say("A line that ends with a backslash continues on the next; pasted lines are one text.")
 
     def model(self, name: str) -> None:
         """Go on with another model."""
@@ -248,14 +246,14 @@ class ChatTerminal:
 
 @dataclass(frozen=True, slots=True)
 class TypedCommand:
-    """What a name after a slash does. `argument` is what follows it."""
+    """A command after a slash. `argument` is what follows its name."""
 
     run: Callable[[ChatTerminal, str], None]
     argument: str = ""
 
     @property
     def summary(self) -> str:
-        """The line that `/help` has of it."""
+        """Its line in `/help`."""
         return (self.run.__doc__ or "").partition("\n")[0]
 
 

@@ -1,4 +1,4 @@
-"""A thread: what was asked and answered so far, as messages of OpenAI's API."""
+"""A thread: the questions and answers so far, as messages of OpenAI's API."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,19 +21,19 @@ class ChatThread:
     messages: list[Message] = field(default_factory=list)
 
     def ask(self, text: str, attached: Sequence[Message] = ()) -> None:
-        """Add a question. It takes the place of the one before, if that has no answer."""
+        """Add a question. It replaces the one before, if that has no answer."""
         while self.messages and self.messages[-1]["role"] == "user":
             self.messages.pop()
         content = [*attached, *([{"type": "text", "text": text}] if text else [])] if attached else text
         self.messages.append({"role": "user", "content": content})
 
     def keep(self, answer: Message) -> None:
-        """Add an answer, or as much of it as came; nothing if that has neither text nor tool calls."""
+        """Add an answer, or the part that came, unless it has neither text nor tool calls."""
         if answer["content"] or "tool_calls" in answer:
             self.messages.append(answer)
 
     def drop_answer(self) -> bool:
-        """Take the last answer away, so that it can be asked for again; False if nothing was asked."""
+        """Remove the last answer, so that it can be asked for again; False if nothing was asked."""
         if self.calls_without_result:
             while self.messages[-1]["role"] == "tool":
                 self.messages.pop()
@@ -43,7 +43,7 @@ class ChatThread:
 
     @property
     def calls_without_result(self) -> Sequence[Message]:
-        """The tool calls of the last answer whose results the model waits for."""
+        """The tool calls of the last answer that have no result yet."""
         results = set[Any]()
         for message in reversed(self.messages):
             if message["role"] != "tool":
@@ -74,7 +74,7 @@ class ChatThread:
 
 
 def _as_sent(message: Message) -> Message:
-    # Reasoning goes back only to the providers that prove it; some of the others refuse it.
+    # Reasoning is only sent back with a signature; some providers without signatures refuse it.
     return message if SIGNATURE in message else {name: value for name, value in message.items() if name != REASONING}
 
 
@@ -82,13 +82,13 @@ _TITLES = {"system": "System", "user": "Question", "assistant": "Answer", "tool"
 
 
 def as_json(thread: ChatThread) -> str:
-    """Return the model, the options and the messages, as a request has them."""
+    """Return the model, the options and the messages in the form of a request."""
     body = {"model": thread.model, **thread.options, "messages": list(thread.with_system())}
     return orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 
 def as_markdown(thread: ChatThread) -> str:
-    """Return the messages below each other; of files their names alone."""
+    """Return the messages as Markdown; files are shown by their names."""
     return "\n\n".join([f"# {thread.model}", *map(_message, thread.with_system())]) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The command `env`: what clients of OpenAI and Anthropic read from the environment, for one model."""
+"""The command `env`: the environment variables that point clients of OpenAI and Anthropic to a model."""
 
 import os
 import shlex
@@ -12,7 +12,7 @@ from opensearch_ml_stream.plugin.cli.sidecar_api import open_api, open_api_as
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 from opensearch_ml_stream.plugin.cli.sidecar_url import sidecar_url
 
-NO_KEY = "none"  # clients want a key, where nobody asks for one too
+NO_KEY = "none"  # clients need some key, also for a server that needs none
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
@@ -20,8 +20,8 @@ _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 def env(sidecar: SidecarOptions, model: ModelName, json: Json = False) -> None:
     """Print the variables that point clients of OpenAI and Anthropic to a model.
 
-    They are for a shell: eval "$(opensearch-ml-stream env MODEL)". Of a key they say where it is, in MLSTREAM_API_KEY
-    or where --api-key says; it is not shown.
+    They are for a shell: eval "$(opensearch-ml-stream env MODEL)". A key is not printed: they refer to the place where
+    it is, MLSTREAM_API_KEY or that of --api-key.
     """
     with open_api(sidecar) as api:
         api.get(f"{MODELS_PATH}/{quote(model, safe='')}")
@@ -44,7 +44,7 @@ def env(sidecar: SidecarOptions, model: ModelName, json: Json = False) -> None:
 
 
 def _key_source(sidecar: SidecarOptions) -> str:
-    """Return where the key is, or is to be put: these clients send a key, and no user's name and password."""
+    """Return where the key is, or must be put: these clients send a key, not a user's name and password."""
     if sidecar.api_key is not None and sidecar.api_key != "-":
         return sidecar.api_key
     if not os.environ.get(KEY_VARIABLE):

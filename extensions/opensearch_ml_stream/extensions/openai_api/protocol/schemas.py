@@ -239,7 +239,7 @@ class _Response(_Form):
 
 
 def is_response(response: Any) -> bool:
-    """Return whether a whole response of `/v1/responses` has what clients rely on. Other types of items may be anything."""
+    """Return whether a response of `/v1/responses` has what clients rely on; other types of items may be anything."""
     return is_of(response, _Response) and all(
         is_of(item, _ITEMS.get(item["type"], _Item)) for item in response["output"]
     )
