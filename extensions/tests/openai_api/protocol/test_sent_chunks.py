@@ -1,4 +1,4 @@
-"""Events of a provider of OpenAI's API that are not well formed: mended, for clients that rely on what the API says."""
+"""Events of providers with OpenAI's API that are not well formed, repaired for clients that rely on the API."""
 
 from typing import Any
 
@@ -280,7 +280,7 @@ def test_more_choices_than_the_api_has_are_not_told() -> None:
     assert len(told(many)[0]["choices"]) == 128
 
 
-def test_what_is_mended_is_what_texts_are_written_as() -> None:
+def test_what_is_repaired_is_what_texts_are_written_as() -> None:
     """A provider that writes no time, and an empty finish reason in all events."""
     wire, read, choose = ChatEvents(ENVELOPE), OpenAIChat(), ChooseChoices()
     data = b""
@@ -302,7 +302,7 @@ def test_what_is_mended_is_what_texts_are_written_as() -> None:
      ({"index": None, "text": "a", "finish_reason": "", "logprobs": []}, {}),
      ({"index": 0, "text": "a", "finish_reason": None, "logprobs": {"tokens": ["a"], "x": 1}}, {})],
 )  # fmt: skip
-def test_chunks_of_texts_are_mended_too(choice: Body, said: Body) -> None:
+def test_chunks_of_texts_are_repaired_too(choice: Body, said: Body) -> None:
     reader, chunks = OpenAICompletions(), SentTextChunks(ENVELOPE)
     event, read = Event.of({"id": "p", "created": 1, "choices": [choice]}), list[Chunk]()
     reader.read(event, read)
@@ -363,11 +363,11 @@ def test_a_whole_response_that_is_well_formed_is_the_same(response: Body) -> Non
           {**message("tool_calls", tool_calls=WHOLE_CALLS)["choices"][0], "index": 1}]}),
     ],
 )  # fmt: skip
-def test_a_whole_response_is_mended_too(sent: Body, said: Body) -> None:
+def test_a_whole_response_is_repaired_too(sent: Body, said: Body) -> None:
     assert whole(sent) == said
 
 
-def test_a_whole_text_is_mended_too() -> None:
+def test_a_whole_text_is_repaired_too() -> None:
     choices = [{"text": "a", "finish_reason": "eos"}]
     told = whole({"id": "p", "object": "x", "created": 1, "model": "m", "choices": choices}, SentTextChunks)
     assert told["choices"] == [{"text": "a", "finish_reason": "stop", "index": 0}]

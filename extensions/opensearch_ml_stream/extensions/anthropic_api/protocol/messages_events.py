@@ -268,14 +268,14 @@ class MessageEvents(ChunkFormat):
         try:
             form = msgspec.convert(event.payload, SENT_EVENT)
         except msgspec.ValidationError:
-            return self._mend(chunk, event)
+            return self._repair(chunk, event)
         kind = type(form)
         if kind is MessageDelta:
             self._ends += b"event: message_delta\ndata: %b\n\n" % _in_one_line(event)
             return b""
         if kind is MessageStart:
             if self._has_begun or not all(block.is_whole for block in form.message.content):
-                return self._mend(chunk, event)
+                return self._repair(chunk, event)
             self._has_begun, self._index = True, len(form.message.content) - 1
             self._has_reason = form.message.stop_reason is not None
             return b"event: message_start\ndata: %b\n\n" % _in_one_line(event)
@@ -318,7 +318,7 @@ class MessageEvents(ChunkFormat):
         """Encode what was read of an event that is not passed on."""
         return self._mixed_chunk(chunk._replace(event=None))
 
-    def _mend(self, chunk: Chunk, event: Event) -> bytes:
+    def _repair(self, chunk: Chunk, event: Event) -> bytes:
         """Encode what was read of an event that is not well formed; of the first event, well-formed members are kept.
 
         Events of unknown types are passed on: clients skip them.

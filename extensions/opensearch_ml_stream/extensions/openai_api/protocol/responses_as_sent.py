@@ -129,8 +129,8 @@ class SentEvents(WireFormat):
             )
         sent = event_fields.mapping(last.payload.get("response"))
         id = {} if sent.get("id") == self._begun["id"] else {"id": self._begun["id"]}
-        mended = {**id, **self._output(sent), **own}
-        return self._pass(last, {"response": {**sent, **mended}} if mended else {})
+        repaired = {**id, **self._output(sent), **own}
+        return self._pass(last, {"response": {**sent, **repaired}} if repaired else {})
 
     def error(self, error: MLStreamError) -> bytes:
         """Encode the failure that the provider sent, else the error."""
@@ -169,10 +169,10 @@ class SentEvents(WireFormat):
         item, index = sent.payload.get("item"), sent.payload.get("output_index")
         if not isinstance(item, dict):
             return b""
-        mended: dict[str, Any] = {}
+        repaired: dict[str, Any] = {}
         if not isinstance(index, int) or index < 0:
             known = [place for place, one in self._items.items() if "id" in item and one.get("id") == item["id"]]
-            mended["output_index"] = index = known[0] if known else max(self._items, default=-1) + 1
+            repaired["output_index"] = index = known[0] if known else max(self._items, default=-1) + 1
         begun = b""
         if kind == "response.output_item.done" and index not in self._items:
             members = b'"output_index":%d,"item":%b' % (index, orjson.dumps(item | {"status": "in_progress"}))
@@ -180,7 +180,7 @@ class SentEvents(WireFormat):
         self._items[index] = item
         if kind == "response.output_item.done":
             self._room += sum(map(len, self._deltas.pop(index, ())))
-        return begun + self._pass(sent, mended)
+        return begun + self._pass(sent, repaired)
 
     def _text(self, text: str) -> bytes:
         members = orjson.dumps({**self._part, "delta": text, "logprobs": []})[1:-1]
@@ -195,12 +195,12 @@ class SentEvents(WireFormat):
         """Return the number of the next event."""
         return self._number or 0
 
-    def _pass(self, sent: Event, mended: Mapping[str, Any]) -> bytes:
-        """Return an event with what is mended in it; its number is the next one."""
+    def _pass(self, sent: Event, repaired: Mapping[str, Any]) -> bytes:
+        """Return an event with what is repaired in it; its number is the next one."""
         number = self._take_number()
         if type(told := sent.payload.get("sequence_number")) is not int or told != number:
-            mended = {**mended, "sequence_number": number}
-        return _as_sent(Event.of({**sent.payload, **mended}) if mended else sent)
+            repaired = {**repaired, "sequence_number": number}
+        return _as_sent(Event.of({**sent.payload, **repaired}) if repaired else sent)
 
     def _output(self, response: Mapping[str, Any]) -> dict[str, Any]:
         """Return the output of a response at its end, if it lacks items that were sent."""

@@ -127,28 +127,28 @@ class SentChunks(ABC):
         try:
             form = msgspec.convert(sent.payload, self._form)
         except msgspec.ValidationError:
-            return self._mend(chunk, sent)
+            return self._repair(chunk, sent)
         if form.id != self._id and not self._begins(form.id, sent):
-            return self._mend(chunk, sent)
-        return sent if not form.choices or self._goes_on(form.choices[0], chunk) else self._mend(chunk, sent)
+            return self._repair(chunk, sent)
+        return sent if not form.choices or self._goes_on(form.choices[0], chunk) else self._repair(chunk, sent)
 
     def response(self, answer: WholeAnswer) -> dict[str, Any]:
         """Return a whole response of the provider, repaired where it is not well formed."""
         sent = answer.response
-        mended = self._mended_head(sent, self._object.removesuffix(".chunk"))
-        if "usage" in mended:
-            mended["usage"] = None if answer.ending.usage is None else usage_object(answer.ending.usage)
-        mended["choices"] = [
+        repaired = self._repaired_head(sent, self._object.removesuffix(".chunk"))
+        if "usage" in repaired:
+            repaired["usage"] = None if answer.ending.usage is None else usage_object(answer.ending.usage)
+        repaired["choices"] = [
             self._whole_choice(choice, number, answer.chunk) for number, choice in _numbered(sent.get("choices") or ())
         ]
-        return {**sent, **mended}
+        return {**sent, **repaired}
 
     @abstractmethod
     def _goes_on(self, choice: Any, chunk: Chunk) -> bool:
         """Return whether a choice continues correctly; if so, record it as sent."""
 
     @abstractmethod
-    def _mend_choice(self, sent: Mapping[str, Any], number: int, chunk: Chunk) -> dict[str, Any]:
+    def _repair_choice(self, sent: Mapping[str, Any], number: int, chunk: Chunk) -> dict[str, Any]:
         """Return the members of a choice that hold what was read of it, and record them as sent."""
 
     @abstractmethod
@@ -184,31 +184,31 @@ class SentChunks(ABC):
         self._ends[number] = self._any_end = reason
         return None if reason == before else reason
 
-    def _mend(self, chunk: Chunk, sent: Event) -> Event:
+    def _repair(self, chunk: Chunk, sent: Event) -> Event:
         payload: dict[str, Any] = sent.payload
         choices = payload.get("choices")
         if choices == [] and payload.get("object") == "":  # Azure's; clients skip it for that reason
             return sent
-        mended = self._mended_head(payload, self._object)
+        repaired = self._repaired_head(payload, self._object)
         listed = choices if isinstance(choices, list) else []
         told = [self._choice(choice, number, chunk) for number, choice in _numbered(listed)]
         if listed is not choices or len(told) != len(listed) or any(map(is_not, told, listed)):
-            mended["choices"] = told
-        event = Event.of({**payload, **mended}, sent.name) if mended else sent
+            repaired["choices"] = told
+        event = Event.of({**payload, **repaired}, sent.name) if repaired else sent
         if self.first is None or self.first is sent:
             self.first = event
         return event
 
-    def _mended_head(self, payload: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    def _repaired_head(self, payload: Mapping[str, Any], kind: str) -> dict[str, Any]:
         """Return corrected values for members beside the choices that are not well formed."""
         id = payload.get("id")
         self._id = self._id or (id if isinstance(id, str) and id else self._made.id)
         head = {**self._made.head(kind), "id": self._id}
         kept = {name for name in ("created", "model") if type(payload.get(name)) is type(head[name])}
-        mended = {name: value for name, value in head.items() if name not in kept and payload.get(name) != value}
+        repaired = {name: value for name, value in head.items() if name not in kept and payload.get(name) != value}
         if not is_of(payload.get("usage"), Usage | None):  # the end has what could be read of it
-            mended["usage"] = None
-        return mended
+            repaired["usage"] = None
+        return repaired
 
     def _choice(self, sent: dict[str, Any], number: int, chunk: Chunk) -> dict[str, Any]:
         if number:
@@ -217,7 +217,7 @@ class SentChunks(ABC):
             form = msgspec.convert(sent, self._choice_form)
             if form.index == number and self._goes_on(form, chunk):
                 return sent
-        return self._mended_choice(sent, number, chunk)
+        return self._repaired_choice(sent, number, chunk)
 
     def _whole_choice(self, sent: dict[str, Any], number: int, chunk: Chunk) -> dict[str, Any]:
         with suppress(msgspec.ValidationError):
@@ -227,16 +227,16 @@ class SentChunks(ABC):
         as_chunk = {**sent, "delta": sent.get("message")}
         chunk = self._read_other(number, as_chunk) if number else chunk
         chunk = chunk._replace(tool_calls=whole_calls(chunk.tool_calls))
-        mended = self._mended_choice(as_chunk, number, chunk)
-        mended["finish_reason"] = mended["finish_reason"] or self._end(number, "stop")
-        return self._as_whole(mended)
+        repaired = self._repaired_choice(as_chunk, number, chunk)
+        repaired["finish_reason"] = repaired["finish_reason"] or self._end(number, "stop")
+        return self._as_whole(repaired)
 
-    def _mended_choice(self, sent: dict[str, Any], number: int, chunk: Chunk) -> dict[str, Any]:
-        mended = {**sent, "index": number, **self._mend_choice(sent, number, chunk)}
-        mended["finish_reason"] = self._end(number, sent.get("finish_reason"))
+    def _repaired_choice(self, sent: dict[str, Any], number: int, chunk: Chunk) -> dict[str, Any]:
+        repaired = {**sent, "index": number, **self._repair_choice(sent, number, chunk)}
+        repaired["finish_reason"] = self._end(number, sent.get("finish_reason"))
         if not is_of(sent.get("logprobs"), self._logprobs_form):
-            mended["logprobs"] = None
-        return mended
+            repaired["logprobs"] = None
+        return repaired
 
     def _read_other(self, number: int, sent: Mapping[str, Any]) -> Chunk:
         """Read a choice that the stream's own reader skips."""
@@ -285,48 +285,48 @@ class SentChatChunks(SentChunks):
                 calls.add(fragment, None if fragment.index in calls else fragment.id)
         return True
 
-    def _mend_choice(self, sent: Mapping[str, Any], number: int, chunk: Chunk) -> dict[str, Any]:
+    def _repair_choice(self, sent: Mapping[str, Any], number: int, chunk: Chunk) -> dict[str, Any]:
         delta = mapping(sent.get("delta"))
-        mended = {name: value for name, value in delta.items() if is_of(value, _DELTA.get(name, Any))}
+        repaired = {name: value for name, value in delta.items() if is_of(value, _DELTA.get(name, Any))}
         if number in self._ends:
-            mended.pop("role", None)
+            repaired.pop("role", None)
         else:
-            mended["role"] = mended.get("role") or "assistant"
+            repaired["role"] = repaired.get("role") or "assistant"
         if isinstance(delta.get("content"), list):
-            mended["content"] = chunk.text.removesuffix(chunk.refusal)
+            repaired["content"] = chunk.text.removesuffix(chunk.refusal)
             if chunk.reasoning:
-                mended.pop("reasoning", None)
-                mended[REASONING] = chunk.reasoning
+                repaired.pop("reasoning", None)
+                repaired[REASONING] = chunk.reasoning
         if chunk.tool_calls:
-            mended |= self._mended_calls(delta, number, chunk.tool_calls)
-        elif mended.get("tool_calls"):  # they could not be read
-            del mended["tool_calls"]
-        return {"delta": mended}
+            repaired |= self._repaired_calls(delta, number, chunk.tool_calls)
+        elif repaired.get("tool_calls"):  # they could not be read
+            del repaired["tool_calls"]
+        return {"delta": repaired}
 
-    def _mended_calls(self, delta: Mapping[str, Any], number: int, fragments: Sequence[ToolCall]) -> dict[str, Any]:
+    def _repaired_calls(self, delta: Mapping[str, Any], number: int, fragments: Sequence[ToolCall]) -> dict[str, Any]:
         calls = self._calls.setdefault(number, _Calls())
         if function := delta.get("function_call"):
             calls.is_function = True
-            mended = _mended_function(function, calls, fragments[0])
+            repaired = _repaired_function(function, calls, fragments[0])
             calls.add(fragments[0], None)
-            return {"function_call": mended}
+            return {"function_call": repaired}
         sent: Any = delta.get("tool_calls") or []
         pairs = zip(chain(sent if isinstance(sent, list) else [sent], repeat({})), fragments, strict=False)
-        return {"tool_calls": [self._mended_call(call, calls, number, fragment) for call, fragment in pairs]}
+        return {"tool_calls": [self._repaired_call(call, calls, number, fragment) for call, fragment in pairs]}
 
-    def _mended_call(self, sent: Mapping[str, Any], calls: _Calls, choice: int, fragment: ToolCall) -> dict[str, Any]:
+    def _repaired_call(self, sent: Mapping[str, Any], calls: _Calls, choice: int, fragment: ToolCall) -> dict[str, Any]:
         call = {name: value for name, value in sent.items() if is_of(value, _CALL.get(name, Any))}
         id = call.pop("id", None)
         if fragment.index not in calls:
             id = self._new_id(len(calls), choice) if calls.is_taken(fragment.id) else fragment.id
             call |= {"id": id, "type": call.get("type") or "function"}
         if not (call.get("type") == "custom" and call.get("custom")):
-            call["function"] = _mended_function(sent.get("function"), calls, fragment)
+            call["function"] = _repaired_function(sent.get("function"), calls, fragment)
         return {**call, "index": calls.add(fragment, call.get("id"))}
 
     def call(self, fragment: ToolCall) -> dict[str, Any]:
         """Return a fragment of choice 0 that is in no event of the provider, and record it as sent."""
-        return self._mended_call({}, self._calls.setdefault(0, _Calls()), 0, fragment)
+        return self._repaired_call({}, self._calls.setdefault(0, _Calls()), 0, fragment)
 
     def _new_id(self, number: int, choice: int) -> str:
         id = self._made.call_id(number)
@@ -365,7 +365,7 @@ class SentTextChunks(SentChunks):
         self._ends[choice.index] = reason or self._ends.get(choice.index)
         return True
 
-    def _mend_choice(self, sent: Mapping[str, Any], number: int, chunk: Chunk) -> dict[str, Any]:
+    def _repair_choice(self, sent: Mapping[str, Any], number: int, chunk: Chunk) -> dict[str, Any]:
         return {"text": chunk.text}
 
     def _is_whole(self, choice: WholeTextChoice) -> bool:
@@ -389,7 +389,7 @@ _WHOLE_NUMBER = re.compile(r"[0-9]{1,3}(?:\.0)?").fullmatch
 _CALL = {"type": CallType, "function": None, "custom": Custom | None}
 
 
-def _mended_function(sent: Any, calls: _Calls, fragment: ToolCall) -> dict[str, Any]:
+def _repaired_function(sent: Any, calls: _Calls, fragment: ToolCall) -> dict[str, Any]:
     """Return the function of a fragment; only the first fragment of a call has the name."""
     function = {**mapping(sent), "arguments": fragment.arguments}
     function.pop("name", None)
