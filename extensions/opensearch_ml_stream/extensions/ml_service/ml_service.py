@@ -27,11 +27,11 @@ ML_SERVICE = "org.opensearch.protobufs.services.MLService"
 FILES = read_files(PROTOS, "ml_messages", "ml_service")
 
 
-_MAX_BYTES_AT_ONCE = 64 * 1024  # of a message that is read where others wait
+_MAX_BYTES_AT_ONCE = 64 * 1024  # larger messages are read in a thread
 _PREDICT_MODEL_STREAM = "PredictModelStream"
 
-# ML Commons' GrpcStatusMapper. Whatever is not named is INTERNAL, as there: a provider's fault (424) among it. It is
-# never UNAVAILABLE, on which clients send the request again and have the caller pay for the prompt twice.
+# ML Commons' GrpcStatusMapper. Any other status is INTERNAL, as there, a provider's fault (424) too: on UNAVAILABLE
+# clients would send the request again, and the caller would pay for the prompt twice.
 _STATUS_CODES = {
     400: StatusCode.INVALID_ARGUMENT,
     401: StatusCode.UNAUTHENTICATED,
@@ -54,11 +54,11 @@ def make_service(core: Core) -> GrpcService:
 
 
 def ml_handlers(predictions: Predictions, calls: CallHandlers) -> dict[str, Handler]:
-    """Return grpc's handlers of all methods, by the method's name; it asks for the actions of `_predict/stream`."""
+    """Return the handlers by method name; the method requires the permissions of `_predict/stream`."""
 
     async def predict_model_stream(call: Call, caller: Caller) -> None:
         message = await call.first_message() or b""
-        if len(message) > _MAX_BYTES_AT_ONCE:  # it may have come compressed, a thousand bytes in one
+        if len(message) > _MAX_BYTES_AT_ONCE:  # it may have been compressed a thousandfold
             request = await asyncio.to_thread(read_predict_request, message)
         else:
             request = read_predict_request(message)
@@ -74,7 +74,7 @@ def ml_handlers(predictions: Predictions, calls: CallHandlers) -> dict[str, Hand
 
 
 async def _relay(call: Call, opening: AbstractAsyncContextManager[ProviderStream]) -> None:
-    """Relay a stream. While a slow client has no room, nothing more is read of the provider."""
+    """Relay a stream. While the client is slow, the provider is not read."""
     async with opening as provider:
         call.notes.stream = provider
         outcome = None

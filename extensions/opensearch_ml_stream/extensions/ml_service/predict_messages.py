@@ -42,14 +42,14 @@ _RESPONSE_NAME = length_delimited(_FIRST_FIELD, b"response")
 
 @dataclass(frozen=True, slots=True)
 class PredictRequest:
-    """The prediction that is asked for."""
+    """A request for a prediction."""
 
     model_id: str
     parameters: Mapping[str, str]
 
 
 def read_predict_request(data: bytes) -> PredictRequest:
-    """Return what a serialized request asks for. InvalidRequest names what is missing or wrong, never its value."""
+    """Read a serialized request. InvalidRequest names what is missing or wrong, never its value."""
     reader = FieldReader(len(data))
     fields = list(reader.fields(data))
     model_ids = [content for number, content in fields if number == _MODEL_ID]
@@ -62,7 +62,7 @@ def read_predict_request(data: bytes) -> PredictRequest:
 
 
 def _message(fields: list[tuple[int, bytes]], wanted: int, missing: str) -> bytes:
-    """Return a message that a field holds; of several the fields count together, as protobuf has it."""
+    """Return the message in a field; several of the same field are merged, as in protobuf."""
     messages = [content for number, content in fields if number == wanted]
     if not messages:
         raise InvalidRequest(missing)
@@ -94,7 +94,7 @@ def encode_chunks(chunks: Chunks) -> list[bytes]:
 
 
 def encode_ending(ending: Ending, extra: dict[str, Any]) -> bytes:
-    """Encode the last message of a complete stream: `is_last`, and how it ended, with the fields of `extra` in it."""
+    """Encode the last message of a complete stream: `is_last`, and the ending with the fields of `extra`."""
     result = orjson.dumps(ending_fields(ending, extra))
     return _response(_response_output(b"", _LAST) + _result_output(b"ending", result))
 
@@ -125,7 +125,7 @@ def _result_output(name: bytes, result: bytes) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _text_prefix(length: int) -> bytes:
-    """Return all that stands before the text of a chunk of text alone, as nearly all are; behind it is _NOT_LAST."""
+    """Return the bytes before the text of a chunk of text alone; _NOT_LAST follows it."""
     prefix = _FIRST_FIELD + varint(length)
     size = len(prefix) + length + len(_NOT_LAST)
     for before in (_RESPONSE_NAME + _DATA_AS_MAP, _FIRST_FIELD, _FIRST_FIELD):

@@ -1,4 +1,4 @@
-"""The public face of V2: what extensions that require it may import, and nothing else of it."""
+"""The public face of V2: all that extensions which require it may import."""
 
 from opensearch_ml_stream.extensions.v2.http.headers import handler_headers, readable_header_list
 from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels, UnreadRequest

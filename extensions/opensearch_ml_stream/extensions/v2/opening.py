@@ -1,4 +1,4 @@
-"""Open V2: `/v2` in front of the router, its pages behind."""
+"""Open V2: `/v2` in front of the router, its documentation pages behind it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contributio
 
 @asynccontextmanager
 async def open_v2(core: Core) -> AsyncIterator[Contribution]:
-    """Open the use cases of V2, which others may use, too, and their routes."""
+    """Contribute the routes, and the use cases for other extensions."""
     names = ModelNames(core.store, core.visible, core.states, core.additions.protocols)
     models = StoredInferenceModels(names, core.models, core.predictions, core.registry.models, core.additions.protocols)
     gzip = core.settings.of(V2Settings).gzip

@@ -1,4 +1,4 @@
-"""Settings of the Open Inference Protocol: what `/v2` and its service over gRPC send."""
+"""Settings of the V2 protocol over HTTP and gRPC."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ AUTO, TRITON = "auto", "triton"
 
 @dataclass(frozen=True, slots=True)
 class V2Settings:
-    """The settings of `/v2` and of its service over gRPC."""
+    """The settings of `/v2` and of the gRPC service."""
 
     gzip: bool = setting(
         True,

@@ -1,1 +1,1 @@
-"""V2 over gRPC: messages, and the service that answers them."""
+"""V2 over gRPC: messages and services."""

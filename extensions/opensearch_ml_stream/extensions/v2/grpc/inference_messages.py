@@ -1,4 +1,4 @@
-"""Messages of V2 over gRPC, in a pool of descriptors of their own."""
+"""Message classes of V2 over gRPC, in a descriptor pool of their own."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ POOL = pool_of(read_files(PROTOS, "inference"))
 
 
 def shown_files(*, is_triton: bool) -> list[FileDescriptorProto]:
-    """Return the descriptors that clients are shown: the stream's response in the form that they get."""
+    """Return the descriptors for reflection, with the message type that streams have."""
     files = read_files(PROTOS, "inference")
     if is_triton:
         methods = {method.name: method for file in files for service in file.service for method in service.method}

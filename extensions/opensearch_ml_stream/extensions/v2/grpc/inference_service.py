@@ -42,7 +42,7 @@ def make_service(core: Core) -> GrpcService:
 
 
 def inference_handlers(service: "InferenceService", calls: CallHandlers) -> dict[str, Handler]:
-    """Return the handlers of the methods, by name; each asks for the actions of its route under `/v2`."""
+    """Return the handlers by method name; each requires the same permissions as its route under `/v2`."""
 
     def path(method: str) -> str:
         return f"/{messages.INFERENCE_SERVICE}/{method}"
@@ -64,8 +64,8 @@ def inference_handlers(service: "InferenceService", calls: CallHandlers) -> dict
 class InferenceService:
     """The methods; MLStreamErrors become statuses.
 
-    `form` is that of all streams but those of clients that show that they are Triton's; AUTO leaves it to the first
-    message of each.
+    `form` is the form of streams, except those of clients that identify as Triton's; with AUTO the first message of a
+    stream decides.
     """
 
     def __init__(self, models: InferenceModels, gate: Gate, ready: Ready, version: str, form: str) -> None:
@@ -89,7 +89,7 @@ class InferenceService:
         return messages.serialized(server)
 
     async def model_ready(self, call: Call, caller: Caller, request: bytes) -> bytes:
-        """Whether a model can be called; one that is not there cannot."""
+        """Whether a model can be called; false for a model that does not exist."""
         asked = parse(messages.ModelReadyRequest, request)
         call.notes.model = asked.name
         try:
@@ -119,12 +119,12 @@ class InferenceService:
     async def stream_infer(self, call: Call, caller: Caller) -> None:
         """Stream the inferences of each message of the client, in their order.
 
-        In MLServer's form all messages are requests of one stream of a model that takes further ones, as in MLServer:
+        In MLServer's form all messages are requests of one stream, if the model takes further ones, as in MLServer:
         name, version and the kind of contents are those of the first, and the call ends with that stream.
 
-        A message without a model is for that of the message before: MLServer reads the first one's only, Triton each.
-        In Triton's form what fails is told in a message, and the next request is read, unless the client asks for a
-        status. A stream is in it from the message on that shows that its client is Triton's.
+        A message without a model is for the model of the message before: MLServer only reads the first one's, Triton
+        each. In Triton's form an error is a message, and the next request is read, unless the client asks for a status.
+        A stream changes to that form with the first message that identifies the client as Triton's.
         """
         is_triton = self._form == TRITON or triton_clients.is_tritons_call(call.scope)
         may_be_bare = self._form == AUTO
@@ -156,7 +156,7 @@ class InferenceService:
                 call.notes.error = error
                 await call.write(error_message(shape, error.reason))
             message = await call.next_message()
-            if message is not None:  # rights may have changed since the last one: a stream may be open for days
+            if message is not None:  # permissions may have changed: a stream may be open for days
                 caller = await self._gate.admit(call.scope, *_STREAM_ACTIONS)
 
     async def _prepare(self, call: Call, caller: Caller, message: bytes, name: str, version: str) -> Inference:
@@ -178,7 +178,7 @@ class InferenceService:
     async def _relay(
         self, call: Call, inference: Inference, encoder: StreamMessages, further: NextInference | None = None
     ) -> None:
-        """Relay a stream. While a slow client has no room, nothing more is read of the provider."""
+        """Relay a stream. While the client is slow, the provider is not read."""
         async with self._models.stream(inference, further) as provider:
             call.notes.stream = provider
             call.set_trailing_metadata(response_headers(call.scope, inference.shape))

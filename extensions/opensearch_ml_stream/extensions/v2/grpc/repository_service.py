@@ -1,4 +1,4 @@
-"""The model repository over gRPC: methods of `inference.GRPCInferenceService`, and of MLServer's service for it."""
+"""The model repository over gRPC: as methods of `inference.GRPCInferenceService`, and as MLServer's own service."""
 
 from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 from opensearch_ml_stream.extensions.v2.grpc import response_messages
@@ -11,7 +11,7 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 
 
 def make_service(core: Core) -> GrpcService:
-    """Return MLServer's service over the models of V2; the messages are those of V2's own."""
+    """Return MLServer's service over the models of V2; its messages are those of V2."""
     models = core.face(InferenceModels)  # type: ignore[type-abstract]
 
     def handlers(calls: CallHandlers, ready: Ready) -> dict[str, Handler]:
@@ -21,7 +21,7 @@ def make_service(core: Core) -> GrpcService:
 
 
 def repository_handlers(service: str, models: InferenceModels, calls: CallHandlers) -> dict[str, Handler]:
-    """Return the handlers of the repository's methods; each asks for the actions of its route under `/v2`."""
+    """Return the handlers by method name; each requires the same permissions as its route under `/v2`."""
     repository = Repository(models)
     return {
         name: calls.unary(f"/{service}/{name}", work, needed)

@@ -23,7 +23,7 @@ _MODEL_NAME, _MODEL_VERSION, _PARAMETERS, _INPUTS, _RAW_CONTENTS = 1, 2, 4, 5, 7
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """What is known of a ModelInferRequest before it is read; for the last three see `triton_clients`."""
+    """Fields of a ModelInferRequest that are read before its tensors; for the last three see `triton_clients`."""
 
     model_name: str
     model_version: str
@@ -34,12 +34,12 @@ class RequestHead:
 
     @property
     def is_bare(self) -> bool:
-        """Whether the contents are raw, and nothing says how to decode them."""
+        """Whether the contents are raw without a content type."""
         return self.is_raw and not self.has_content_type
 
 
 def read_head(data: bytes) -> RequestHead:
-    """Return the head of a ModelInferRequest. InvalidRequest for what is none, or has too many fields."""
+    """Return the head of a ModelInferRequest. InvalidRequest for other bytes, or too many fields."""
     found = {_MODEL_NAME: b"", _MODEL_VERSION: b""}
     is_raw = is_tritons = wants_empty_final = has_content_type = False
     for number, content in FieldReader(0).fields(data):
@@ -58,7 +58,7 @@ def read_head(data: bytes) -> RequestHead:
 
 
 def read_request(data: bytes) -> Any:
-    """Return a ModelInferRequest; InvalidRequest also for one of so many small parts that it would become huge."""
+    """Return a ModelInferRequest; InvalidRequest also for one whose many small fields would take too much memory."""
     check_field_count(data, MODEL_INFER_REQUEST_SHAPE)
     return parse_message(ModelInferRequest, data)
 
@@ -85,7 +85,7 @@ def inference_request(message: Any, headers: Mapping[str, str]) -> InferenceRequ
 
 
 def parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as values; one that holds nothing is left out."""
+    """Return parameters as values, without empty ones."""
     return {
         name: getattr(entry, choice)
         for name, entry in entries.items()

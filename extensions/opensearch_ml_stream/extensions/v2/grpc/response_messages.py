@@ -1,4 +1,4 @@
-"""Writes the messages of responses, but those of streams (`stream_messages`)."""
+"""Writes the messages of responses, except those of streams (`stream_messages`)."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ def tensors_response(
 
 
 def fill_parameters(entries: Any, values: Mapping[str, Any]) -> None:
-    """Write parameters: the members of an object by dotted names, as a parameter can be none, an array as JSON."""
+    """Write parameters: members of objects under dotted names, since gRPC has no objects there; arrays as JSON."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             fill_parameters(entries, {f"{name}.{member}": inner for member, inner in value.items()})

@@ -1,8 +1,8 @@
-"""Writes the messages of a stream: what all have in common is encoded once per stream, a message costs a concatenation.
+"""Writes the messages of a stream: their common parts are encoded once per stream, a message costs a concatenation.
 
-A message of text alone is a ModelInferResponse whose fields before the text never change. Protobuf's wire format:
-https://protobuf.dev/programming-guides/encoding/: each field is its tag, and for strings and messages a length before
-the bytes; so only the lengths of what holds the text are made anew.
+A message of text alone is a ModelInferResponse in which only the text changes. In protobuf's wire format
+(https://protobuf.dev/programming-guides/encoding/) a field is a tag and, for strings and messages, a length before the
+bytes; so only the lengths around the text are encoded again.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape, 
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import read_outputs, read_own_response
 from opensearch_ml_stream.extensions.v2.protocol.stream_events import further_tensors, text_tensors
 
-# Tags: field number << 3 | 2, as all hold bytes behind their length.
+# Tags: field number << 3 | 2 (bytes after their length).
 _OUTPUTS = b"\x2a"  # ModelInferResponse.outputs
 _CONTENTS = b"\x2a"  # InferOutputTensor.contents
 _BYTES_CONTENTS = b"\x42"  # InferTensorContents.bytes_contents
@@ -30,9 +30,9 @@ _FINAL = "triton_final_response"
 
 
 class StreamMessages:
-    """The messages of one response; `is_triton` is the form in which Triton's clients read them.
+    """The messages of one response; with `is_triton` in the form of Triton's clients.
 
-    With `has_empty_final` the last message of that form has no outputs, as those expect it who ask for it.
+    With `has_empty_final` the last message of that form has no outputs, which clients can ask for.
     """
 
     def __init__(self, shape: ResponseShape, *, is_raw: bool, is_triton: bool, has_empty_final: bool = False) -> None:
@@ -40,7 +40,7 @@ class StreamMessages:
         self._is_raw = is_raw
         self._is_triton = is_triton
         self._has_empty_final = is_triton and has_empty_final
-        self._tells_ending = not shape.is_own  # a runtime's own responses have told it already
+        self._tells_ending = not shape.is_own  # a runtime's own responses say it
         self._head, self._tensor, self._tail = self._parts()
 
     def chunks(self, chunks: Chunks) -> list[bytes]:
@@ -56,7 +56,7 @@ class StreamMessages:
         return found
 
     def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> list[bytes]:
-        """Return the messages of the chunks that came with the ending, if any; the last tells the ending too."""
+        """Return the messages of the chunks that came with the ending, if any; the last one has the ending, too."""
         fields = ending_fields(ending, extra)
         if isinstance(chunks, ResponseRun) and self._shape.is_own:
             return [*self.chunks(chunks), *self.last([], ending, extra)]
@@ -104,9 +104,9 @@ class StreamMessages:
         return _serialized(ModelStreamInferResponse(infer_response=message) if self._is_triton else message)
 
     def _parts(self) -> tuple[bytes, bytes, bytes]:
-        """Return what stands before the text's tensor, its own fields before its contents, and what stands behind.
+        """Return the bytes before the text's tensor, its fields before the contents, and the bytes after it.
 
-        Raw contents are fields of the message, behind all tensors: these are a part of what stands before.
+        Raw contents are fields of the message after all tensors, so the tensors are part of the bytes before.
         """
         tensors = text_tensors(self._shape, "")
         place = 1 if self._shape.is_chat else 0
@@ -130,7 +130,7 @@ class StreamMessages:
 
 
 def error_message(shape: ResponseShape | None, reason: str) -> bytes:
-    """Return Triton's message of an error, which says to which request it belongs."""
+    """Return Triton's message of an error, with the request that it belongs to."""
     message = ModelStreamInferResponse(error_message=reason)
     if shape is not None:
         message.infer_response.model_name = shape.model_name

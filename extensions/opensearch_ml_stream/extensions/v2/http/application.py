@@ -1,6 +1,6 @@
-"""`/v2`, the V2 protocol (Open Inference Protocol): an ASGI application in front of the router, for the streams' sake.
+"""The ASGI application of `/v2`, in front of the router: streams do not pass the router's middleware.
 
-A model's name may hold slashes, as those of public models do, written as they are or as `%2F`.
+A model's name may contain slashes, as those of public models do, as they are or as `%2F`.
 """
 
 import re
@@ -53,7 +53,7 @@ class OpenInference:
         found = None
         if scope["type"] == "http" and (scope["path"] == V2_PATH or scope["path"].startswith(f"{V2_PATH}/")):
             found = self._find(scope["path"])
-        if found is None:  # no frame of its own, through which all of a stream would go
+        if found is None:  # without a frame of its own, which would be part of every chunk's stack
             return self._router(scope, receive, send)
         return self._handle(*found, scope, receive, send)
 
@@ -64,7 +64,7 @@ class OpenInference:
             await method_not_allowed(Request(scope), [method])(scope, receive, send)
 
     def _find(self, path: str) -> tuple[str, ASGIApp] | None:
-        """Return the method of a path and its endpoint, None for what is not here: the documentation, say."""
+        """Return the method of a path and its endpoint, None for other paths, such as the documentation's."""
         if (match := _MODEL.fullmatch(path)) is not None:
             model, operation = ModelPath(match[1], match[2]), match[3]
             if (infer := self._inferences.get(operation)) is not None:

@@ -1,6 +1,6 @@
-"""Headers of V2 requests and responses: those that a model may read, and those that a response says.
+"""Headers of V2: request headers that a model may read, and headers of responses.
 
-As MLServer does it: request headers go into the request's `parameters.headers`, and responses are CloudEvents
+As in MLServer, request headers go into the request's `parameters.headers`, and responses are CloudEvents
 (`mlserver/cloudevents.py`), in KServe's form (`kserve/utils/utils.py`) for requests that are CloudEvents themselves.
 """
 
@@ -16,18 +16,18 @@ from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnRespons
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import Headers
 
 SERVER_NAME = "opensearch-ml-stream"
-EXTENSIONS = ("binary_tensor_data", "generate", "model_repository")  # of the protocol, by the names that Triton gives
+EXTENSIONS = ("binary_tensor_data", "generate", "model_repository")  # of the protocol, by Triton's names
 
-# Who calls and through what: nothing of that is a model's business, or its provider's.
+# Credentials, and who calls through which proxies: neither the model nor its provider gets these.
 _WITHHELD = re.compile(
     rb"auth|cookie|key|token|secret|passw|credential|session|signature|cert|jwt|csrf|xsrf"
     rb"|proxy|forward|via|remote|real-?ip|client-?ip|tenant|roles"
 )
-# One word after `x-`: what proxies and browsers obey has several (x-accel-redirect, x-frame-options), but for two.
+# One word after `x-`: headers that control proxies and browsers have several (x-accel-redirect), except for two.
 _ECHOED = re.compile(rb"x-(?!sendfile|sourcemap)[a-z0-9]{1,32}")
 _ECHOED_VALUE = re.compile(rb"[ -~]{1,256}")
 _MAX_ECHOED = 8
-# What a runtime may not say in headers of its own: the server says it, of the connection, the body, users and browsers.
+# Headers that a runtime may not set, since the server sets them: on connection, body, users and browsers.
 _OF_THE_SERVER = re.compile(
     r"(?:content-|access-control-|sec-|proxy-|grpc-|ce-|x-accel-).*|.*-bin|connection|keep-alive|transfer-encoding"
     r"|trailer|te|upgrade|date|server|set-cookie|strict-transport-security|x-content-type-options|x-frame-options"
@@ -52,7 +52,7 @@ def readable_headers(scope: Scope) -> dict[str, str]:
 
 
 def readable_header_list(scope: Scope) -> list[tuple[str, str]]:
-    """Return the same headers, each as often as it was sent."""
+    """Return the same headers, with repeated ones."""
     headers = scope["headers"]
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if not _WITHHELD.search(name)]
 
@@ -60,7 +60,7 @@ def readable_header_list(scope: Scope) -> list[tuple[str, str]]:
 def response_headers(scope: Scope, shape: ResponseShape, own: Headers = ()) -> Headers:
     """Return the headers of a response to an inference: a CloudEvent's, and the runtime's `own`.
 
-    With them the plain custom ones of the request come back, but those that the runtime says itself.
+    Plain custom headers of the request are echoed, unless the runtime sets them itself.
     """
     said = {name for name, _ in own}
     echoed: dict[bytes, bytes] = {}
@@ -90,12 +90,12 @@ def own_headers(response: InferenceResponse | OwnResponse) -> Headers:
 
 
 def handler_headers(headers: Iterable[tuple[str, str]]) -> Headers:
-    """Return the headers that a custom handler may say, what its body is among them."""
+    """Return the headers that a custom handler may set, which may describe its body, too."""
     return _allowed(headers, _OF_THE_BODY)
 
 
 def _allowed(headers: Iterable[tuple[str, str]], names: Container[str] = ()) -> Headers:
-    """Return the headers, in lower case, that a runtime may say, and those of these names."""
+    """Return the headers, in lower case, that a runtime may set, and those of these names."""
     return tuple(
         (name.lower().encode(), value.encode())
         for name, value in list(headers)[:_MAX_OWN]

@@ -174,7 +174,7 @@ class InferenceEndpoints:
 
 
 async def _encoded(inferred: InferenceResponse | OwnResponse, form: WrittenForm) -> tuple[bytes, Mapping[str, str]]:
-    """Return the body of a whole response in the form of its request, and what its headers say of that."""
+    """Return the body of a whole response in the form of its request, and its content headers."""
     if form.dialect is Dialect.TENSORS and form.binary:
         body, json_length = await asyncio.to_thread(_binary, inferred, form.binary)  # of numbers that may be millions
         return body, {"Content-Type": "application/octet-stream", _JSON_LENGTH: str(json_length)}
@@ -200,9 +200,9 @@ def _json_length(scope: Scope) -> int | None:
 
 
 def _check_media_type(scope: Scope) -> None:
-    """Raise NotAcceptable for what a foreign web page may send without being asked whether it may.
+    """Raise NotAcceptable for types that a foreign web page may send without a CORS preflight.
 
-    Any other type, or none, is taken for JSON: clients of V2 send what they like.
+    Any other type, or none, counts as JSON, since clients of V2 send various types.
     """
     content_type = header(scope, b"content-type")
     if content_type.partition(";")[0].strip().lower() in _FORM_TYPES:

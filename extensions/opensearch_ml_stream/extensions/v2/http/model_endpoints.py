@@ -1,4 +1,4 @@
-"""Everything of `/v2` but inferences: health, metadata, and the repository of models."""
+"""The endpoints of `/v2` except inferences: health, metadata, and the model repository."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _TRITON = {
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What there is to say of this server: `ping` raises Unavailable while its store does not respond."""
+    """This server's version, and `ping`, which raises Unavailable while its store does not respond."""
 
     version: str
     ping: Callable[[], Awaitable[None]]
@@ -67,12 +67,12 @@ class ModelEndpoints:
         caller = await self._gate.admit(request.scope, actions.MODEL_GET)
         try:
             metadata = await self._models.metadata(caller, path.name, path.version)
-        except NotFound as error:  # a model's name may end so, too
+        except NotFound as error:  # it may be part of a model's name
             raise _of_triton_alone(path.name) or error from None
         return await self._respond(request, metadata)
 
     async def model_ready(self, request: Request, path: ModelPath) -> Response:
-        """Whether a model can be called. Who may call it can find out without asking, so these may ask, too."""
+        """Whether a model can be called. Callers who may only predict may ask, too: a prediction would tell them."""
         caller = await self._gate.admit(request.scope, actions.MODEL_GET, actions.PREDICT, actions.PREDICT_STREAM)
         await self._models.check_ready(caller, path.name, path.version)
         return await self._respond(request, {"name": path.name, "ready": True})
@@ -109,7 +109,7 @@ class ModelEndpoints:
 
 
 def _of_triton_alone(path: str) -> NotFound | None:
-    """Return the error for a path below `/v2/models/` where Triton has what is not here, None for any other."""
+    """Return the error for a path below `/v2/models/` that only Triton has, None for any other."""
     return next((NotFound(reason) for end, reason in _TRITON.items() if f"/{path}".endswith(end)), None)
 
 

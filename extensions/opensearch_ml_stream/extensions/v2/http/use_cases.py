@@ -1,7 +1,7 @@
-"""Protocol of the use cases behind the V2 protocol, over HTTP and over gRPC alike.
+"""The use cases behind the V2 protocol, for HTTP and gRPC.
 
 `name` is a model's name or its id, `version` its number, None for the newest one. Errors are MLStreamErrors: NotFound
-as MLServer words it, `Model my-model with version v1 not found`, for a model that is not there or not deployed.
+in MLServer's words, `Model my-model with version v1 not found`, for a model that does not exist or is not deployed.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,9 +18,9 @@ from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStr
 
 @dataclass(frozen=True, slots=True)
 class UnreadRequest:
-    """A request that is read once its caller is known to be allowed to use the model. `size` is that of its bytes.
+    """A request that is only read once its caller may use the model. `size` is in bytes.
 
-    `read` returns it; InvalidRequest, or InvalidBody, if it is none. A thread may call it.
+    `read` returns it; InvalidRequest or InvalidBody for other bytes. A thread may call it.
     """
 
     size: int
@@ -29,10 +29,10 @@ class UnreadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """An inference that can be made: whose it is, the parameters of its prediction, the shape of its responses.
+    """An inference that can be made: its caller, the parameters of its prediction, the shape of its responses.
 
-    `inputs` are the predictions of a whole inference, in order, where they are not one by `parameters` alone; a stream
-    takes only one, and further ones while it is open if it `takes_further`.
+    `inputs` are the predictions of a whole inference, in order. A stream takes only one, and, if it `takes_further`,
+    further ones while it is open.
     """
 
     caller: Caller
@@ -53,13 +53,13 @@ NextInference = Callable[[], Awaitable[Inference | None]]
 
 
 class InferenceModels(Protocol):
-    """Inferences by the models that there are, and the models themselves."""
+    """Inferences by models, and the models themselves."""
 
     async def prepare(self, caller: Caller, name: str, version: str | None, request: UnreadRequest) -> Inference:
-        """Return the inference that a request asks for; no provider is called yet.
+        """Return the inference for a request; no provider is called yet.
 
-        The request is read when all is known of the model: a caller who may not use it has nothing read.
-        InvalidRequest for tensors that the model cannot take.
+        The request is only read for a caller who may use the model. InvalidRequest for tensors that the model cannot
+        take.
         """
         ...
 
@@ -82,7 +82,7 @@ class InferenceModels(Protocol):
         ...
 
     async def check_ready(self, caller: Caller, name: str, version: str | None) -> None:
-        """Return if the model can be called; raise what a call would."""
+        """Return if the model can be called; raise what a call would raise."""
         ...
 
     async def index(self, caller: Caller, *, ready: bool) -> Sequence[Mapping[str, Any]]:

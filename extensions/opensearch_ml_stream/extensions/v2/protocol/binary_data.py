@@ -1,4 +1,4 @@
-"""Triton's binary tensor data over HTTP: contents of tensors behind the JSON of a request, or of a response.
+"""Triton's binary tensor data over HTTP: contents of tensors after the JSON of a request or response.
 
 Source: triton-inference-server/server, `docs/protocol/extension_binary_data.md`.
 """
@@ -11,13 +11,13 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.v2.protocol import raw_contents
 from opensearch_ml_stream.extensions.v2.protocol.tensor_checks import TensorMemory
 
-BINARY_DATA_SIZE = "binary_data_size"  # parameter of a tensor: how many bytes behind the JSON are its contents
+BINARY_DATA_SIZE = "binary_data_size"  # parameter of a tensor: the number of bytes after the JSON that are its contents
 _OF_OUTPUT = "binary_data"  # parameter of a requested output
 _OF_ALL_OUTPUTS = "binary_data_output"  # parameter of a request
 
 
 class BinaryData:
-    """What stands behind a request's JSON: contents of its tensors, in their order."""
+    """The bytes after a request's JSON: contents of its tensors, in their order."""
 
     __slots__ = ("_data", "_memory", "_place", "is_used")
 
@@ -40,7 +40,7 @@ class BinaryData:
         return raw_contents.unpack(name, datatype, bytes(self._data[start : self._place]), self._memory)
 
     def check_end(self) -> None:
-        """Raise InvalidRequest for bytes that no tensor has taken."""
+        """Raise InvalidRequest for bytes that belong to no tensor."""
         if self._place < len(self._data):
             raise InvalidRequest(
                 f"{len(self._data) - self._place} bytes behind the JSON of the request belong to no tensor: each that "
@@ -50,7 +50,7 @@ class BinaryData:
 
 @dataclass(frozen=True, slots=True)
 class BinaryOutputs:
-    """Which outputs a client wants behind the JSON of the response: those `named` so, `others` or not."""
+    """Which outputs a client wants after the JSON of the response: by name, and whether `others`."""
 
     others: bool = False
     named: Mapping[str, bool] = field(default_factory=dict)
@@ -64,12 +64,12 @@ class BinaryOutputs:
 
 
 def binary_outputs(parameters: Mapping[str, Any], outputs: Mapping[str, Mapping[str, Any]]) -> BinaryOutputs:
-    """Return which outputs are wanted so by the parameters of a request, and of the outputs that it names."""
+    """Read which outputs are wanted so from the parameters of a request and of its outputs."""
     named = {name: of_one[_OF_OUTPUT] is True for name, of_one in outputs.items() if _OF_OUTPUT in of_one}
     return BinaryOutputs(parameters.get(_OF_ALL_OUTPUTS) is True, named)
 
 
 def without_binary(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return parameters without those that are about the form of the request and of its response."""
+    """Return parameters without those on the form of the request and of its response."""
     names = parameters.keys() & {BINARY_DATA_SIZE, _OF_OUTPUT, _OF_ALL_OUTPUTS}
     return {name: value for name, value in parameters.items() if name not in names} if names else parameters

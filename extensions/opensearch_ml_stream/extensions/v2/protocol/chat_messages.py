@@ -1,7 +1,7 @@
-"""Chats as tensors: `role`, `content` and `type`, an element for each message, as Seldon's LLM module has them.
+"""Chats as tensors: `role`, `content` and `type` have an element for each message, as in Seldon's LLM module.
 
-https://docs.seldon.ai/llm-module/components/models/api. The types of a message's parts may be a JSON array, the content
-is one of the same length then. `tool_calls` (JSON), `tool_call_id` and `name` are further tensors of the messages.
+https://docs.seldon.ai/llm-module/components/models/api. A message in parts has a JSON array of types, and one of
+contents of the same length. `tool_calls` (JSON), `tool_call_id` and `name` are optional tensors.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def is_chat(tensors: Mapping[str, Tensor]) -> bool:
 
 
 def chat_messages(tensors: Mapping[str, Tensor], form: ChatForm) -> list[dict[str, Any]]:
-    """Return the messages of a chat for JSON. InvalidRequest if the tensors do not have as many elements each."""
+    """Return the messages of a chat for JSON. InvalidRequest if the tensors differ in length."""
     roles, contents = texts(tensors["role"]), texts(tensors["content"])
     count = len(roles)
     types = texts(tensors["type"]) if "type" in tensors else [_TEXT] * count
@@ -57,7 +57,7 @@ def _content(content: str, type: str) -> Any:
 
 
 def _part(type: str, content: Any) -> dict[str, Any]:
-    """Return a part as OpenAI has it; one that has its own form already stays as it is."""
+    """Return a part in OpenAI's form; a part that has a form already stays as it is."""
     value = container(content) if isinstance(content, str) and type != _TEXT else content
     if isinstance(value, dict):
         return value if "type" in value else {"type": type, type: value}

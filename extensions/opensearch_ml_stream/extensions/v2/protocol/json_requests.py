@@ -1,4 +1,4 @@
-"""Read the JSON body of an inference request, in MLServer's dialect of tensors or in that of the generate extension.
+"""Read the JSON body of an inference request, in MLServer's dialect of tensors or the generate extension's.
 
 Sources: MLServer's `types/dataplane.py` and kserve/open-inference-protocol, `inference_rest.md` and
 `generate_rest.yaml`; Triton's and TensorRT-LLM's generate extension, where parameters stand beside `text_input`.
@@ -43,7 +43,7 @@ from opensearch_ml_stream.extensions.v2.protocol.tensor_checks import (
 TEXT_INPUT = "text_input"
 
 _EXPECTED_DATATYPE = f"Input should be {', '.join(map(repr, DATATYPES[:-1]))} or {DATATYPES[-1]!r}"
-# Of a request; each takes longer to make, and to look into, than a number. One in a string counts, too.
+# Of a request; each costs more time than a number. Brackets in strings count, too.
 MAX_CONTAINERS, CHARS_FOR_EACH_CONTAINER = 40_000, 10
 _CONTAINER_BYTES, _MEMBER_BYTES = 96, 200  # of an array or object, and of a member with its name
 _TEXT_FIELDS = frozenset({"id", "parameters", "outputs", TEXT_INPUT})
@@ -58,24 +58,22 @@ class Dialect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WrittenForm:
-    """How a client has written a request, which is how it reads the response."""
+    """The form of a client's request, which its response gets, too."""
 
     dialect: Dialect = Dialect.TENSORS
     binary: BinaryOutputs = field(default_factory=BinaryOutputs)
 
 
 def read_request(body: bytes, json_length: int | None = None) -> tuple[InferenceRequest, WrittenForm]:
-    """Return the request of a body and its form; behind `json_length` bytes of JSON stand contents of tensors.
+    """Return the request of a body and its form; after `json_length` bytes of JSON follow contents of tensors.
 
-    InvalidBody if it is no request of either dialect, InvalidRequest for tensors whose data does not fit, or beyond
-    bounds.
+    InvalidBody if it is a request of neither dialect, InvalidRequest for tensors whose data does not fit, or that are
+    too large.
     """
     memory = TensorMemory()
     length = len(body) if json_length is None else json_length
     if length > len(body):
-        raise InvalidRequest(
-            f"Inference-Header-Content-Length is {length}; the body with the JSON and what is behind it has {len(body)}"
-        )
+        raise InvalidRequest(f"Inference-Header-Content-Length is {length}; the body has {len(body)}")
     binary = BinaryData(memoryview(body)[length:], memory)
     members = as_object(_parse(body[:length], memory), ())
     if "inputs" in members or TEXT_INPUT not in members:
@@ -107,7 +105,7 @@ def _parse(body: bytes, memory: TensorMemory) -> Any:
 
 
 def _memory(text: str, containers: int) -> int:
-    """Return how many bytes the values of a JSON text take at most; a comma in a string counts for a number."""
+    """Return how many bytes the values of a JSON text take at most; a comma in a string counts as a number."""
     values = text.count(",") + text.count('"')
     return NUMBER_BYTES * values + _CONTAINER_BYTES * containers + _MEMBER_BYTES * text.count(":")
 

@@ -22,7 +22,7 @@ def response_body(response: InferenceResponse, dialect: Dialect, headers: Mappin
 
 
 def binary_response_body(response: InferenceResponse, binary: BinaryOutputs) -> tuple[bytes, int]:
-    """Encode a whole response with the contents of some outputs behind its JSON, and return the JSON's length."""
+    """Encode a whole response with the contents of some outputs after its JSON; return the JSON's length, too."""
     contents: list[bytes] = []
     outputs: list[dict[str, Any]] = []
     for tensor in response.outputs:
@@ -40,7 +40,7 @@ def binary_response_body(response: InferenceResponse, binary: BinaryOutputs) -> 
 
 
 def identity(shape: ResponseShape) -> dict[str, Any]:
-    """Return what every response says of the model."""
+    """Return the model's name and version, which every response has."""
     versions = {} if shape.model_version is None else {"model_version": shape.model_version}
     return {"model_name": shape.model_name, **versions}
 
@@ -53,7 +53,7 @@ def tensors_object(response: InferenceResponse, parameters: Mapping[str, Any]) -
 
 
 def tensor_object(tensor: Tensor) -> dict[str, Any]:
-    """Return a tensor for JSON; elements that are no text are written in base64, which its content type says."""
+    """Return a tensor for JSON; elements that are not text are written in base64, with that content type."""
     data: Sequence[Any] = tensor.data
     parameters = tensor.parameters
     if tensor.datatype == "BYTES" and bytes in set(map(type, data)):

@@ -1,4 +1,4 @@
-"""Messages of the V2 protocol, whichever port they came through.
+"""Messages of the V2 protocol, for HTTP and gRPC.
 
 Source: kserve/open-inference-protocol, `inference_rest.md` and `inference_grpc.md`; MLServer's `types/dataplane.py`.
 """
@@ -37,9 +37,9 @@ class RequestedOutput:
 
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
-    """A request for an inference; what was null in it is absent. `id` is "" if the client gave none.
+    """A request for an inference, without members that were null. `id` is "" if the client gave none.
 
-    `written_inputs` are the inputs as they were written in JSON, None if they were not, or not all of them.
+    `written_inputs` are the inputs as they were written in JSON, None if some were not in JSON.
     """
 
     inputs: Sequence[Tensor]
@@ -51,11 +51,11 @@ class InferenceRequest:
 
 @dataclass(frozen=True, slots=True)
 class ResponseShape:
-    """What every response to one request says beside its tensors' data.
+    """What all responses to one request have in common beside the data of their tensors.
 
-    `output` is the name of the tensor that holds the text. With `is_chat` it is `content`, and tensors `role` and
-    `type` stand before and behind it, as Seldon's LLM module writes them. With `is_own` the model's own responses go on
-    as they are, and all this is only for what the model has not said itself.
+    `output` is the name of the tensor that holds the text. With `is_chat` it is `content`, between the tensors `role`
+    and `type`, as in Seldon's LLM module. With `is_own` the model's own responses are passed on, and these are only
+    defaults for what they lack.
     """
 
     model_name: str

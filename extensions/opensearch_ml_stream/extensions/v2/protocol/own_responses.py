@@ -1,6 +1,6 @@
-"""A runtime's own inference responses, which go on as they are: their names, ids, tensors and parameters.
+"""A runtime's own inference responses, which are passed on with their names, ids, tensors and parameters.
 
-Headers among the parameters are those of the response, as MLServer has it.
+As in MLServer, headers among the parameters become headers of the HTTP response.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,14 @@ _Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class OwnResponse:
-    """A whole response as the runtime wrote it, `body`; `shape` is for what it has not said."""
+    """A whole response as the runtime wrote it, `body`; `shape` has defaults for what it lacks."""
 
     shape: ResponseShape
     body: _Object
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers that the runtime gives its response."""
+        """The headers that the runtime has set."""
         headers = _parameters(self.body).get(_HEADERS)
         return _texts(headers) if isinstance(headers, dict) else {}
 
@@ -40,29 +40,29 @@ class OwnResponse:
         return to_json(shown)
 
     def read(self) -> InferenceResponse:
-        """Return the response with its tensors read, for other forms than its own. UpstreamError if they are none."""
+        """Return the response with its tensors read, for other forms. UpstreamError if they are not tensors."""
         return read_own_response(self.body, self.shape)
 
 
 def find_own_response(shape: ResponseShape, prediction: _Object) -> OwnResponse | None:
-    """Return the own response in a whole prediction, None if it has none: it is a fallback model's, say."""
+    """Return the runtime's own response in a whole prediction, None if it has none, as one of a fallback model."""
     outputs = [output for result in prediction["inference_results"] for output in result["output"]]
     body = outputs[0].get("dataAsMap") if len(outputs) == 1 else None
     if not isinstance(body, dict) or not isinstance(body.get("outputs"), list):
         return None
-    if "model_id" in prediction:  # which of the fallback models it was
+    if "model_id" in prediction:  # of the fallback model that answered
         body = {**body, "parameters": {**_parameters(body), "model_id": prediction["model_id"]}}
     return OwnResponse(_own_shape(body, shape), body)
 
 
 def read_own_response(body: _Object, shape: ResponseShape) -> InferenceResponse:
-    """Return the response in a runtime's JSON. UpstreamError if its outputs are no tensors."""
+    """Return the response in a runtime's JSON. UpstreamError if its outputs are not tensors."""
     outputs = read_outputs(body.get("outputs"))
     return InferenceResponse(_own_shape(body, shape), outputs, _without_headers(_parameters(body)))
 
 
 def read_outputs(outputs: Any) -> Sequence[Tensor]:
-    """Return a runtime's outputs in JSON as tensors. UpstreamError if they are none."""
+    """Return a runtime's outputs in JSON as tensors. UpstreamError for anything else."""
     try:
         return [read_tensor(output, ("outputs", place)) for place, output in enumerate(as_list(outputs, ("outputs",)))]
     except (InvalidBody, InvalidRequest) as error:

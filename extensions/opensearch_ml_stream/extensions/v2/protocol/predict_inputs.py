@@ -1,7 +1,7 @@
 """Make the predict inputs of a V2 request: which tensor fills which parameter of a connector's templates.
 
-The place of a parameter in the template says what becomes of its tensor, not how many elements it has: at a place for a
-text each of them makes a prediction, at one for JSON all are one array.
+The position of a parameter in the template decides how its tensor is used: where a text belongs, each element makes a
+prediction; where JSON belongs, all elements are one array.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,18 +24,18 @@ from opensearch_ml_stream.extensions.v2.protocol.tensor_parameters import (
 
 MAX_PREDICTIONS = 1_000  # of one request
 MAX_PARAMETERS = 10_000  # of one request
-MAX_REPEATED_PARAMETERS = 100_000  # of all predictions of one request, each of which has all of them
+MAX_REPEATED_PARAMETERS = 100_000  # of all predictions of one request together
 MAX_REPEATED_CHARS = 32 * 1024 * 1024
 LLM_PARAMETERS = "llm_parameters"
 HEADERS = "headers"
 QUERY, DOCUMENTS = "query", "documents"  # the tensors of a ranking
 
-# Members of `parameters` that are about the request: not what the model is to do.
+# Members of `parameters` that are about the request, and not for the model.
 _NOT_OF_THE_MODEL = frozenset({HEADERS, "content_type", "stream", LLM_PARAMETERS})
 
 
 _Column = Sequence[Mapping[str, str]]
-"""What a tensor fills in each of the predictions; an only element does so in all of them."""
+"""The parameters that a tensor gives each prediction; a single element counts for all of them."""
 
 T = TypeVar("T")
 
@@ -78,9 +78,9 @@ def predict_inputs(request: InferenceRequest, model: ModelInputs) -> PredictInpu
 
 
 def _caller_parameters(given: Mapping[str, Any], model: ModelInputs) -> dict[str, str]:
-    """Return the parameters of a request as those of a predict request: `llm_parameters` count before the others.
+    """Return the parameters of a request as those of a predict request: `llm_parameters` override the others.
 
-    The request's headers are among them if the template has a place for them.
+    The request's headers are among them if the template has a parameter for them.
     """
     own = given.get(LLM_PARAMETERS, {})
     if isinstance(own, str):  # gRPC has no objects
@@ -102,15 +102,15 @@ def _caller_parameters(given: Mapping[str, Any], model: ModelInputs) -> dict[str
 def _fill_named(
     parameters: dict[str, str], tensors: Mapping[str, Tensor], model: ModelInputs, aside: Sequence[str]
 ) -> tuple[dict[str, _Column], list[Tensor]]:
-    """Give tensors that are named as parameters of the template to these; return all others but those `aside`.
+    """Assign tensors to parameters of the template with the same names; return the other tensors, without `aside`.
 
-    One whose place is for a text is returned as a column, for it has a text for each prediction. A text never takes the
-    place of a parameter that the connector sets, which may be a template around the prompt.
+    A tensor for a text is returned as a column, with a text for each prediction. A text never replaces a parameter that
+    the connector sets, since that may be a template around the prompt.
     """
     columns: dict[str, _Column] = {}
     left: list[Tensor] = []
     for name, tensor in tensors.items():
-        if name == "stream" or name in aside:  # a tensor of Triton's clients; here the route decides
+        if name == "stream" or name in aside:  # sent by Triton's clients; here the route decides
             continue
         if tensor.datatype == "BYTES":
             is_named = name in model.free and name != model.prompt and name not in model.texts
@@ -160,7 +160,7 @@ def _check_all_used(left: Sequence[Tensor], model: ModelInputs) -> None:
 
 
 def _of_ranking(parameters: dict[str, str], tensors: Mapping[str, Tensor], model: ModelInputs) -> PredictInputs:
-    """Return the input of each query and the documents to rank, of which the connector's function makes parameters."""
+    """Return the input of each query with the documents to rank, for the connector's pre-process function."""
     others = {name: tensor for name, tensor in tensors.items() if name not in (QUERY, DOCUMENTS)}
     columns, left = _fill_named(parameters, others, model, ())
     _check_all_used(left, model)
@@ -172,7 +172,7 @@ def _of_ranking(parameters: dict[str, str], tensors: Mapping[str, Tensor], model
 
 
 def _of_texts(tensor: Tensor, parameters: Mapping[str, str], columns: Mapping[str, _Column]) -> Sequence[TextDocsInput]:
-    """Return the input of all texts or, where other tensors have a value for each of them, one for each."""
+    """Return the input of all texts or, if other tensors have a value for each text, one input for each."""
     found = _not_empty(tensor, texts(tensor))
     if all(len(column) == 1 for column in columns.values()):
         return [TextDocsInput(tuple(found), row) for row in _rows(parameters, columns)]
@@ -181,7 +181,7 @@ def _of_texts(tensor: Tensor, parameters: Mapping[str, str], columns: Mapping[st
 
 
 def _of_text(tensor: Tensor, model: ModelInputs) -> _Column:
-    """Return what each text of a tensor fills; where the place for a text takes JSON, all of them together."""
+    """Return the parameters of each text of a tensor; where the template takes JSON, of all texts together."""
     if model.prompt is not None and model.prompt in model.as_json:
         _not_empty(tensor, tensor.data)
         return [{model.prompt: as_json(tensor, of_texts=True)}]
@@ -202,7 +202,7 @@ def _not_empty(tensor: Tensor, found: Sequence[T]) -> Sequence[T]:
 
 
 def _check_repeated(repeated: Sequence[Mapping[str, str]], times: int) -> None:
-    """Raise InvalidRequest for more parameters, or longer ones, than can be sent with each of so many texts."""
+    """Raise InvalidRequest for parameters that are too many, or too long, to be repeated so often."""
     count, size = sum(map(len, repeated)), sum(len(text) for part in repeated for text in part.values())
     if times > 1 and (times * count > MAX_REPEATED_PARAMETERS or times * size > MAX_REPEATED_CHARS):
         raise InvalidRequest(f"The request's parameters are too many, or too long, for each of {times} texts")

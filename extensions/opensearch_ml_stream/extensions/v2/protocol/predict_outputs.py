@@ -1,7 +1,7 @@
 """Make the response of a V2 inference from whole predictions, `{"inference_results": [{"output": [...]}]}`.
 
-Texts are one tensor of strings, embeddings one of floats; the tensors of a provider that speaks V2 itself stay as they
-are. Any other JSON is a tensor of JSON texts.
+Texts become one tensor of strings, embeddings one of floats; tensors of a provider with V2 stay as they are. Any other
+JSON becomes a tensor of JSON texts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ def _response(shape: ResponseShape, outputs: Sequence[_Output]) -> InferenceResp
 
 
 def _vectors(shape: ResponseShape, outputs: Sequence[_Output]) -> Tensor | None:
-    """Return the tensor [n, d] of n embeddings, or of n scores; None if they are not alike, or something else."""
+    """Return the tensor [n, d] of n embeddings or scores; None if they differ in kind, or are something else."""
     kinds: set[tuple[str, tuple[int, ...]]] = {
         (str(output.get("data_type")), tuple(output.get("shape") or ())) for output in outputs
     }
@@ -82,7 +82,7 @@ def _vectors(shape: ResponseShape, outputs: Sequence[_Output]) -> Tensor | None:
 
 
 def _own_tensors(shape: ResponseShape, output: _Output) -> InferenceResponse | None:
-    """Return the response of a provider that speaks V2, with the name and id of ours; None if it is none."""
+    """Return the response of a provider with V2, under our name and id; None for any other."""
     body = output.get("dataAsMap")
     if not isinstance(body, dict) or "outputs" not in body:
         return None
@@ -95,7 +95,7 @@ def _own_tensors(shape: ResponseShape, output: _Output) -> InferenceResponse | N
 
 
 def _text(output: _Output) -> _Text | None:
-    """Return the text of a provider's response, as it is or as a `response_filter` has left it; None if it has none."""
+    """Return the text of a provider's response, whole or after a `response_filter`; None if it has none."""
     body = output.get("dataAsMap")
     if not isinstance(body, dict):
         return None
@@ -120,7 +120,7 @@ def _of_strings(shape: ResponseShape, strings: Sequence[str], parameters: Mappin
 
 
 def _further(texts: Sequence[_Text]) -> list[Tensor]:
-    """Return the reasoning and tool calls: those of one text as a stream has them, else an element for each text."""
+    """Return reasoning and tool calls: for one text as in a stream, for several an element for each."""
     chunks = [chunk for chunk, _ in texts]
     if len(chunks) == 1:
         return further_tensors(chunks[0])

@@ -1,7 +1,7 @@
-"""Raw contents of tensors: elements side by side, little-endian, those of BYTES each behind its length in four bytes.
+"""Raw contents of tensors: consecutive elements, little-endian; each element of BYTES after its length in four bytes.
 
 Sources: kserve/open-inference-protocol, `inference_grpc.md`, "Raw Tensor Contents", and Triton's
-`extension_binary_data.md`, which has the same bytes behind the JSON of a request over HTTP.
+`extension_binary_data.md`, which has the same bytes after the JSON of a request over HTTP.
 """
 
 import struct
@@ -74,12 +74,12 @@ def encoded(element: Any) -> bytes:
 
 
 def texts(elements: Sequence[bytes]) -> list[str | bytes]:
-    """Return elements of BYTES as a tensor has them."""
+    """Return elements of BYTES as strings if they are UTF-8, else as bytes."""
     return [_text(element) for element in elements]
 
 
 def _split(name: str, raw: bytes, memory: TensorMemory) -> list[bytes]:
-    """Return the elements of raw BYTES, each behind its length."""
+    """Split raw BYTES into elements, each of which follows its length."""
     elements: list[bytes] = []
     place, end = 0, len(raw)
     while place < end:

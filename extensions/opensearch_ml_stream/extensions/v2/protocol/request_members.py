@@ -1,6 +1,6 @@
-"""Read members of a V2 request's JSON; what is wrong is told in pydantic's words, which clients of MLServer read.
+"""Read members of a V2 request's JSON. Errors are in pydantic's words, which clients of MLServer expect.
 
-A member that is null is absent: clients write what they leave out as null.
+A member that is null is absent: clients write omitted members as null.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from opensearch_ml_stream.connectors.errors import InvalidBody
 MAX_NAME = 512  # characters of names and ids, which every response repeats
 
 Location = tuple[str | int, ...]
-"""Where a value is in a body: the names and indices that lead to it."""
+"""The location of a value in a body: the names and indices that lead to it."""
 
 
 def invalid(where: Location, kind: str, message: str) -> InvalidBody:
-    """Return the error for the value at a place of the body. Nothing of the value itself is in it."""
+    """Return the error for the value at a location of the body, without the value itself."""
     path = ".".join(map(str, where))
     detail = {"type": kind, "loc": ["body", *where], "msg": message}
     return InvalidBody(f"{path}: {message}" if path else message, [detail])

@@ -4,8 +4,8 @@ MLServer's dialect, `data: {"model_name":"m","id":"1","parameters":{},"outputs":
 and that of the generate extension, `data: {"model_name":"m","text_output":"Hi","id":"1"}`. The last response, and no
 other, has `finish_reason` and `usage` in its `parameters`. A stream that fails ends with `data: {"error":"..."}`.
 
-What all responses of a stream have in common is encoded once per stream. In MLServer's dialect a runtime's responses
-are sent as they are.
+The common parts of all responses are encoded once per stream. In MLServer's dialect a runtime's own responses are
+passed on.
 """
 
 from abc import abstractmethod
@@ -40,9 +40,9 @@ def text_tensors(shape: ResponseShape, text: str) -> list[Tensor]:
 
 
 def further_tensors(chunk: Chunk) -> list[Tensor]:
-    """Return the tensors of a chunk's reasoning and tool calls, which only responses that have them have.
+    """Return the tensors of a chunk's reasoning and tool calls, if it has any.
 
-    A runtime's further outputs are not among them: they are tensors in JSON already.
+    A runtime's further outputs are not among them, since these are tensors in JSON already.
     """
     tensors = [_string_tensor("reasoning", chunk.reasoning)] if chunk.reasoning else []
     if chunk.tool_calls:
@@ -58,7 +58,7 @@ class _V2Events(ChunkFormat):
     _heartbeat = b": ping\n"
 
     def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> bytes:
-        """Encode the chunks, the last one as the response that also tells the ending."""
+        """Encode the chunks; the last response has the ending, too."""
         if not chunks:
             return self.ending(ending, extra)
         fields = ending_fields(ending, extra)
@@ -102,9 +102,9 @@ class _TensorEvents(_V2Events):
 
 
 class _OwnEvents(_TensorEvents):
-    """MLServer's dialect for a runtime's responses, which tell how they end themselves.
+    """MLServer's dialect for a runtime's own responses, which say themselves how they end.
 
-    Chunks that are none of these are written as those of any model: text that a guardrail held, a fallback model's.
+    Other chunks are written as for any model: text that a guardrail held back, or that of a fallback model.
     """
 
     def __init__(self, shape: ResponseShape) -> None:
@@ -119,18 +119,18 @@ class _OwnEvents(_TensorEvents):
         return super().chunks(chunks)
 
     def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> bytes:
-        """Encode the chunks and the ending, which need not be told of the runtime's own responses."""
+        """Encode the chunks, and the ending unless the runtime's own responses have it."""
         if isinstance(chunks, ResponseRun):
             return self.chunks(chunks) + self.ending(ending, extra)
         return super().last(chunks, ending, extra) if chunks else self.ending(ending, extra)
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
-        """Encode how the stream ended, nothing if there is nothing to say that the responses have not said."""
+        """Encode the ending, nothing if the responses have it."""
         return super().ending(ending, extra) if self._tells_ending or extra or ending.guardrail is not None else b""
 
 
 class _TextEvents(_V2Events):
-    """The dialect of the generate extension. `details` tells the ending too, where its specification has it."""
+    """The dialect of the generate extension. The ending is in `details`, too, as its specification wants."""
 
     def __init__(self, shape: ResponseShape) -> None:
         self._before_text = b"data: " + _open(orjson.dumps(identity(shape))) + b',"text_output":'

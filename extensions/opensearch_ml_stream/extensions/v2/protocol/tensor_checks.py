@@ -1,4 +1,4 @@
-"""Data of tensors: make it flat, and check it against the tensor's shape and datatype."""
+"""Checks of a tensor's data against its shape, its datatype and the memory that it may take."""
 
 from collections.abc import Sequence
 from math import prod
@@ -6,11 +6,11 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
-# What a request's tensors may take while they are read, whichever way they came: three million floats take half of it.
+# Memory for a request's tensors while they are read; three million floats take half of it.
 MAX_BYTES = 192 * 1024 * 1024
-NUMBER_BYTES = 32  # in a list; of BOOL, INT8 and UINT8 PLACE_BYTES, as Python has these numbers already
+NUMBER_BYTES = 32  # in a list; PLACE_BYTES for BOOL, INT8 and UINT8, since Python caches these numbers
 PLACE_BYTES = 8
-TEXT_BYTES = 128  # of an element of BYTES, beside what it holds
+TEXT_BYTES = 128  # of an element of BYTES, beside its contents
 
 MAX_DIMENSIONS = 32  # of a tensor, as in NumPy before 2.0
 MAX_LENGTH = 2**63 - 1  # of a dimension
@@ -28,7 +28,7 @@ class TensorMemory:
         self._left = MAX_BYTES
 
     def spend(self, size: int) -> None:
-        """Take bytes from what there may be, before they are taken from the machine. InvalidRequest beyond it."""
+        """Reserve memory before it is allocated. InvalidRequest if there is not enough left."""
         self._left -= size
         if self._left < 0:
             raise InvalidRequest(
@@ -60,10 +60,10 @@ def flat_data(data: Any, name: str) -> list[Any]:
 def checked_shape(
     name: str, datatype: str, shape: Sequence[int], data: Sequence[Any], *, is_raw: bool = False
 ) -> Sequence[int]:
-    """Return the shape of flat data, where -1 stands for a length that follows from the others, as in MLServer.
+    """Return the shape of flat data, in which -1 is a length that follows from the others, as in MLServer.
 
-    Of raw contents each length must be said, as in Triton: their bytes show no dimensions. InvalidRequest if the data
-    does not have as many elements as its shape says, or they are not of its datatype.
+    The shape of raw contents must be complete, as in Triton. InvalidRequest if the number of elements does not fit the
+    shape, or their types do not fit the datatype.
     """
     kinds = set(map(type, data))
     if not kinds <= (_STRINGS if datatype == "BYTES" else _NUMBERS):
@@ -78,7 +78,7 @@ def checked_shape(
     if count == len(data) and count >= 0 and min(shape, default=1) >= 0:
         return shape
     if len(data) == 1 and datatype == "BYTES" and list(shape) == [_length_in_bytes(data[0])]:
-        return [1]  # a string may be told as the tensor of its bytes
+        return [1]  # a string may be described as the tensor of its bytes
     known = -count
     if list(shape).count(-1) == 1 and known > 0 and len(data) % known == 0:
         return [len(data) // known if length == -1 else length for length in shape]

@@ -1,7 +1,7 @@
-"""Values of tensors: their texts, and what a parameter gets of one by its place in the template.
+"""Tensors as parameters of a template, by the position of the parameter.
 
-At a place in quotes, where a text goes, each element is a value of its own (`elements`). At one without, where JSON
-goes, all of them are one (`as_json`).
+In quotes, where a text belongs, each element is a value (`elements`). Without quotes, where JSON belongs, all elements
+are one value (`as_json`).
 """
 
 from base64 import b64decode, b64encode
@@ -46,9 +46,9 @@ def elements(tensor: Tensor, at_most: int) -> list[str]:
 
 
 def as_json(tensor: Tensor, *, of_texts: bool = False) -> str:
-    """Return a parameter's value that is JSON: an array, but for one element that is JSON or a number by itself.
+    """Return a parameter's value as JSON: an array, unless a single element is JSON or a number.
 
-    `of_texts` is whether the elements are texts, among which one may look like a number. Numbers are nested by rows.
+    With `of_texts` the elements are texts, even if one looks like a number. Numbers are nested by rows.
     """
     if tensor.datatype != "BYTES":
         return json_text(tensor.data[0] if len(tensor.data) == 1 else _rows(tensor))
@@ -63,7 +63,7 @@ def as_json(tensor: Tensor, *, of_texts: bool = False) -> str:
 
 
 def _rows(tensor: Tensor) -> Sequence[Any]:
-    """Return numbers nested by the tensor's shape; a last dimension of 1 is that of a column, and no row."""
+    """Return numbers nested by the tensor's shape, without trailing dimensions of 1."""
     lengths = list(tensor.shape)
     while lengths and lengths[-1] == 1:
         lengths.pop()
@@ -112,7 +112,7 @@ def _text(element: object, name: str, *, is_base64: bool) -> str:
 
 
 def _decoded(encoded: str) -> str:
-    """Return the text that base64 stands for; what is no text, such as an image, stays in base64."""
+    """Decode base64; data that is not text, such as an image, stays in base64."""
     try:
         return b64decode(encoded, validate=True).decode()
     except (Base64Error, ValueError):

@@ -1,13 +1,12 @@
 """Models by name or id and version, as clients of the V2 protocol address them.
 
-A name is that of a registered model, its version the `model_version` that ML Commons counts: 1 or v1. The models of one
-name in one group are its versions; without a version the newest is meant. Where several groups have models of a name it
-means those of the group that had it first: nobody takes a name over by registering a model of the same name. An id
-always means the model of that id, whatever others are called. A model that speaks V2 may also have a version of its
-own.
+A name is that of a registered model, a version the `model_version` that ML Commons counts: 1 or v1. The models of one
+name in one group are its versions; without a version the newest is meant. If several groups have models of a name, it
+means those of the first group that had it, so nobody can take over a name by registering another model. An id always
+means the model with that id. A model that speaks V2 may also have a version of its own.
 
-A model that was undeployed, or unloaded, is not there until it is loaded again, or a prediction of ML Commons' API has
-deployed it: so MLServer has it. One that nobody has deployed yet is there: the first prediction deploys it.
+As in MLServer, a model that was undeployed or unloaded is not found until it is loaded again, or a prediction of ML
+Commons' API has deployed it. A model that was never deployed is found: the first prediction deploys it.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 FRESH_SECONDS = 1.0
-MAX_NAMES = 10_000  # that are held, with the versions asked for, of each caller who may not see all models
+MAX_NAMES = 10_000  # cached, with their versions, for each caller who may not see all models
 MAX_VERSIONS = 100  # of one name that are listed
 
 _WITHOUT_GROUP: Json = {"bool": {"must_not": [{"exists": {"field": "model_group_id"}}]}}
@@ -33,9 +32,9 @@ _Key = tuple[str, str | None, Caller | None]
 
 
 class ModelNames:
-    """Finds models by name among those that the caller may see, and holds what it found for FRESH_SECONDS.
+    """Finds models by name among those that the caller may see, and caches them for FRESH_SECONDS.
 
-    What is not found is not held. While the store is down, what was found before still counts.
+    Names that are not found are not cached. While the store is down, cached models still count.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class ModelNames:
         return found
 
     def forget(self, model_id: str) -> None:
-        """Forget what was found under any name: the model is no more, or undeployed."""
+        """Drop a model from the cache, since it was deleted or undeployed."""
         self._found.forget(lambda _, found: found == model_id)
 
     async def ids(self, caller: Caller, name: str) -> list[str]:
@@ -87,7 +86,7 @@ class ModelNames:
         raise model_not_found(name, version)
 
     def _is_unloaded(self, model_id: str) -> bool | None:
-        """Return what the repository of a model says; None for a model of none."""
+        """Return whether its repository says that a model is unloaded; None for a model without a repository."""
         said = (repository.is_unloaded(model_id) for repository in repositories(self._protocols))
         return next((is_unloaded for is_unloaded in said if is_unloaded is not None), None)
 
@@ -116,7 +115,7 @@ class ModelNames:
         return None
 
     async def _versions(self, caller: Caller, name: str, filters: list[Json], size: int) -> list[dict[str, Any]]:
-        """Return the models that a name means, the newest first: those of the group that had the name first."""
+        """Return the models of a name, the newest first: those of the first group that had it."""
         named: Json = {"term": {"name.keyword": name}}
         first = await self._search(caller, [named], 1, "asc")
         if not first:

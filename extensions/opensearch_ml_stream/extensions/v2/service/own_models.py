@@ -1,4 +1,4 @@
-"""Models that an extension runs: what V2 asks of their connector protocol."""
+"""Models that an extension runs: what V2 needs of their connector protocol."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,11 +15,11 @@ class KnowsReadiness(ABC):
 
     @abstractmethod
     def check_ready(self) -> None:
-        """Return if the model can be called; raise what a call would."""
+        """Return if the model can be called; raise what a call would raise."""
 
 
 class SpeaksV2(KnowsReadiness):
-    """A model's protocol: the model gets inference requests as they were written, and its responses go on as they are.
+    """The protocol of a model that gets inference requests as they were written, and whose responses are passed on.
 
     They are the `OwnResponse`s of its predictions.
     """
@@ -27,13 +27,13 @@ class SpeaksV2(KnowsReadiness):
     @property
     @abstractmethod
     def version(self) -> str | None:
-        """The model's own version, which counts before that of its document; None if it has none."""
+        """The model's own version, which overrides that of its document; None if it has none."""
 
     @abstractmethod
     def inference_parameters(self, request: InferenceRequest, id: str, *, has_fallbacks: bool) -> Mapping[str, str]:
-        """Return the parameters of a prediction that hold a request; `id` is that of the request, or the one it gets.
+        """Return a request as parameters of a prediction; `id` is that of the request, or a new one.
 
-        If remote models may have to answer in its place, what they take of the request is among them.
+        If there are fallback models, the parameters that these take are among them.
         """
 
     @abstractmethod
@@ -42,20 +42,20 @@ class SpeaksV2(KnowsReadiness):
 
 
 class Unloaded(InvalidRequest):
-    """A model of a repository is unloaded, or was before it responded: under V2 it is not found."""
+    """A model of a repository is unloaded, or was unloaded before it responded: V2 does not find it."""
 
 
 class RaisedByModel(UpstreamError):
-    """What a model raised with an HTTP status of its own, `provider_status`, and `words`; see `own_errors`."""
+    """An error that a model raised with its own HTTP status, `provider_status`, and `words`; see `own_errors`."""
 
     words = ""
 
 
 @contextmanager
 def own_errors() -> Iterator[None]:
-    """Let what a model raises have the status and the words that it gave.
+    """Give an error that a model raised the status and the words of the model.
 
-    For callers of V2, and of routes of a model's own, whose clients compare them.
+    For callers of V2 and of custom handlers, whose clients compare them.
     """
     try:
         yield
@@ -66,7 +66,7 @@ def own_errors() -> Iterator[None]:
 
 
 class V2Repository(ABC):
-    """A connector protocol whose models come and go on their own, as in the model repository of V2."""
+    """A connector protocol whose models are loaded and unloaded on their own, as in the model repository of V2."""
 
     @abstractmethod
     def model_id(self, name: str, version: str) -> str:
@@ -74,9 +74,9 @@ class V2Repository(ABC):
 
     @abstractmethod
     def is_unloaded(self, model_id: str) -> bool | None:
-        """Return whether a model of the repository is unloaded, so that V2 does not find it; None for one of others.
+        """Return whether a model of the repository is unloaded, so that V2 does not find it; None for other models.
 
-        It counts before what the model's document says, which follows it.
+        This overrides the model's document, which is updated later.
         """
 
     @abstractmethod
@@ -85,7 +85,7 @@ class V2Repository(ABC):
 
     @abstractmethod
     def index_entry(self, model_id: str, source: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what the repository's index says of a stored model; nothing for one of others."""
+        """Return the entry of a stored model in the repository's index; an empty one for other models."""
 
 
 def repositories(protocols: Iterable[ConnectorProtocol]) -> list[V2Repository]:

@@ -44,7 +44,7 @@ from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStr
 MAX_INDEXED = 10_000  # models of the repository's index: as far as a search goes
 _TO_INFER = "Send them to infer"
 _NO_MODEL = "Failed to find model"  # how ML Commons begins to say so
-MAX_BYTES_AT_ONCE = 64 * 1024  # of a request that is read without it
+MAX_BYTES_AT_ONCE = 64 * 1024  # larger requests are read in a thread
 PLATFORM = "remote"
 _NUMBERS = {"name": "output", "datatype": "FP32", "shape": [-1, -1]}
 
@@ -69,7 +69,7 @@ class ReadingThread:
 
 @dataclass(frozen=True, slots=True)
 class StoredInferenceModels:
-    """Fits `v2.http.use_cases.InferenceModels`."""
+    """The use cases, `v2.http.use_cases.InferenceModels`."""
 
     names: ModelNames
     compiled: ModelCache
@@ -79,7 +79,7 @@ class StoredInferenceModels:
     reading: ReadingThread = field(default_factory=ReadingThread)
 
     async def prepare(self, caller: Caller, name: str, version: str | None, request: UnreadRequest) -> Inference:
-        """Return the inference that a request asks for; the model is deployed if a prediction would do so."""
+        """Return the inference for a request; the model is deployed if a prediction would deploy it."""
         model_id = await self.names.model_id(caller, name, version)
         with self._worded(model_id, name, version):
             model = await self.compiled.get(caller, model_id)
@@ -92,7 +92,7 @@ class StoredInferenceModels:
     def stream(
         self, inference: Inference, further: NextInference | None = None
     ) -> AbstractAsyncContextManager[ProviderStream]:
-        """Open the provider's stream. InvalidRequest, once it is entered, for what is not one text to answer."""
+        """Open the provider's stream. InvalidRequest, on entering it, for anything but one text to answer."""
         if len(inference.inputs) > 1:
             return _refuse(
                 f"A stream takes one text; the request has {len(inference.inputs)}. {_TO_INFER}, or one by one"
@@ -169,14 +169,14 @@ class StoredInferenceModels:
     async def load(self, caller: Caller, name: str) -> None:
         """Deploy the model, of several versions the newest; one that has come to a repository since is found."""
         for repository in repositories(self.protocols):
-            with suppress(Unavailable):  # its model's load says so again, and a remote model needs none of them
+            with suppress(Unavailable):  # loading its model says so again, and a remote model needs no repository
                 await repository.find_new(name)
         model_id = (await self.names.ids(caller, name))[0]
         with self._worded(model_id, name, None):
             await self.models.deploy(caller, model_id, {})
 
     async def unload(self, caller: Caller, name: str) -> None:
-        """Undeploy the model, with all of its versions; it is not found any more until it is loaded."""
+        """Undeploy all versions of the model; it is not found until it is loaded again."""
         for model_id in await self.names.ids(caller, name):
             with self._worded(model_id, name, None):
                 await self.models.undeploy(caller, model_id, {})
@@ -184,7 +184,7 @@ class StoredInferenceModels:
 
     @contextmanager
     def _worded(self, model_id: str, name: str, version: str | None) -> Iterator[None]:
-        """Say in MLServer's words that a model was deleted or unloaded since its name was looked up."""
+        """Raise NotFound in MLServer's words if a model was deleted or unloaded since its name was looked up."""
         try:
             yield
         except Unloaded:
@@ -196,7 +196,7 @@ class StoredInferenceModels:
             raise model_not_found(name, version) from None
 
     def _own_entry(self, hit: Json) -> Json:
-        """Return what a repository says of its model; nothing for a remote one."""
+        """Return what a repository says of its model; nothing for a remote model."""
         entries = (each.index_entry(hit["_id"], hit["_source"]) for each in repositories(self.protocols))
         return next((entry for entry in entries if entry), {})
 
@@ -208,7 +208,7 @@ class StoredInferenceModels:
         return {"name": model.get("name", ""), **versions, "state": state, "reason": reason}
 
     def _readiness(self, model: Json) -> tuple[str, bool]:
-        """Return what there is to say of a model's state, "" for one that is deployed, and whether it can be called."""
+        """Return the reason for a model's state, "" if it is deployed, and whether it can be called."""
         if model.get("is_enabled") is False:
             return "disabled", False
         if is_deployed(model):
@@ -233,7 +233,7 @@ def _of_remote(
 
 
 def _of_own(caller: Caller, model: CompiledModel, own: SpeaksV2, request: InferenceRequest) -> Inference:
-    """Return the inference of a model that speaks V2: the request goes on as it is, and so do the responses."""
+    """Return the inference of a model that speaks V2: request and responses are passed on."""
     id = request.id or str(uuid4())
     output = request.outputs[0].name if request.outputs else "output"
     shape = ResponseShape(model.definition.name, own.version, id, output, is_own=True)
@@ -255,9 +255,9 @@ async def _refuse(reason: str) -> AsyncIterator[ProviderStream]:
 
 
 def metadata_tensors(model: ModelInputs) -> dict[str, Any]:
-    """Return `{"inputs": [...], "outputs": [...]}`; -1 is any length.
+    """Return a remote model's tensors for its metadata, `{"inputs": [...], "outputs": [...]}`; -1 is any length.
 
-    Parameters are shown where there is no place for a text or a chat: those without a default, if there are any.
+    Parameters are shown if the model takes neither a text nor a chat: those without a default, if there are any.
     """
     if model.takes_texts:
         return {"inputs": [_strings(TEXT)], "outputs": [_NUMBERS]}

@@ -19,7 +19,7 @@ Metadata = Mapping[str, Any]
 
 
 def inference_request(metadata: Metadata) -> dict[str, Any]:
-    """Return a request with every input that the metadata names, and the first output."""
+    """Return an example request with every input that the metadata names, and the first output."""
     inputs = [_tensor(entry) for entry in metadata.get("inputs") or ({"name": "prompt", "datatype": "BYTES"},)]
     outputs = [{"name": entry["name"]} for entry in (metadata.get("outputs") or ())[:1]]
     return {"inputs": inputs, **({"outputs": outputs} if outputs else {})}
@@ -31,7 +31,7 @@ def generate_request() -> dict[str, Any]:
 
 
 def takes_text(metadata: Metadata) -> bool:
-    """Whether a model makes a text of a text, so that a `text_input` can be sent to it."""
+    """Whether a model takes and returns one text, so that a `text_input` can be sent to it."""
     sides = metadata.get("inputs") or (), metadata.get("outputs") or ()
     return all([entry["datatype"] for entry in side] == ["BYTES"] for side in sides)
 
@@ -58,7 +58,7 @@ _JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class DescribedModel:
-    """A model as its documents are asked for: by name or id, with a version or without, and its metadata."""
+    """A model by the name or id, and the version, that its documents are requested by, with its metadata."""
 
     name: str
     version: str | None
@@ -125,7 +125,7 @@ def _paths(operations: Iterable[V2Operation], model: DescribedModel | None) -> D
         for path in operation.paths:
             if model is not None:
                 if model.version and VERSION not in path:
-                    continue  # it is the newest version's
+                    continue  # this path is for the newest version
                 path = _filled(path, model)
             names = re.findall(r"{(\w+)}", path)
             parameters = [

@@ -1,8 +1,8 @@
 """`/v2/docs` and `/v2/models/{model_name}/docs`: pages for people, OpenAPI documents for programs.
 
-A page shows one of the documents as plain HTML without scripts, which loads nothing: a whole Swagger UI would need
-scripts and inline styles, a megabyte of someone else's, on the port that takes credentials. Who wants one opens the
-document in it.
+A page shows one of the documents as plain HTML without scripts, which loads nothing. Swagger UI would need a megabyte
+of third-party scripts and inline styles on the port that takes credentials; the documents can be opened in one
+elsewhere.
 """
 
 import base64
@@ -39,12 +39,12 @@ _METHODS = ("get", "post")
 _JSON = "application/json"
 
 Type = list[tuple[str, str]]
-"""A type in words: pieces of text, each with the name of the schema that it links to, or ""."""
+"""The description of a type: pieces of text, each with the name of the schema that it links to, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where a page is shown: the server's address, the document's, and whether requests need a login."""
+    """The context of a page: the server's address, the document's, and whether requests need a login."""
 
     server_url: str
     document_link: str
@@ -52,9 +52,9 @@ class Surroundings:
 
 
 def page_renderer() -> tuple[Callable[[Document, Metadata | None, Surroundings], Awaitable[str]], str]:
-    """Return what makes a page of a document, and the directive that lets the page have its style.
+    """Return the function that renders a page of a document, and the CSP directive that allows the page's style.
 
-    The metadata are those of the model that the document is about, None where it is about the server.
+    The metadata are those of the document's model, None for the document of the server.
     """
     style = resources.files(_PACKAGE).joinpath("page.css").read_text("utf-8")
     template = PageTemplate(_PACKAGE, "page.html")
@@ -98,7 +98,7 @@ def _groups(document: Document, surroundings: Surroundings) -> dict[str, list[di
 
 
 def _command(method: str, path: str, operation: dict[str, Any], surroundings: Surroundings) -> str:
-    """Return a command for a shell that sends the operation's example, "" for a path that has to be filled first."""
+    """Return a shell command that sends the operation's example, "" for a path with placeholders."""
     if "{" in path:
         return ""
     is_stream = "text/event-stream" in operation["responses"]["200"].get("content", {})
@@ -158,7 +158,7 @@ _MODEL = V2_PATH + "/models/{model_name:path}"  # with slashes, as names of publ
 def docs_routes(models: InferenceModels, gate: Gate, version: str) -> list[Route]:
     """Return the routes of all pages and documents; `version` is the server's.
 
-    Those of the server are for whoever may call it, those of a model for whoever may see the model.
+    Whoever may call the server may see its own, whoever may see a model that of the model.
     """
     render, style = page_renderer()
     of_server = server_document(version)

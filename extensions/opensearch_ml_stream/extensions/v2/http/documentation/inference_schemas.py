@@ -1,4 +1,4 @@
-"""Schemas of the V2 protocol's messages, made from the values that they are read into where there are such.
+"""Schemas of the V2 protocol's messages, derived from our own classes of them where there are such.
 
 Source: kserve/open-inference-protocol, `open_inference_rest.yaml` and `generate_rest.yaml`. The names are theirs.
 """

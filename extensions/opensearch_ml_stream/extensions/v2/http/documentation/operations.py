@@ -1,4 +1,4 @@
-"""What can be called below `/v2`, for its documents."""
+"""The operations of `/v2`, for its OpenAPI documents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ _MODEL = "/models/{model_name}"
 
 @dataclass(frozen=True, slots=True)
 class V2Operation:
-    """An operation. `path` is below `/v2`; one of a model also has a path with its version.
+    """An operation. `path` is below `/v2`; an operation of a model also has a path with the version.
 
-    `response` is None where there is no body that matters, and the schema of each event if `is_stream`. `example` is
-    which of the two kinds of requests an example is of: a request is read alike whatever the path.
+    `response` is the schema of the body, or of each event if `is_stream`; None if there is no body. `example` is the
+    kind of the example request; requests of both kinds are accepted on every path.
     """
 
     group: str
@@ -38,12 +38,12 @@ class V2Operation:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Its path, and the one with a version if there is such."""
+        """Its path, and the path with a version if there is one."""
         path = V2_PATH + self.path
         return (path, path.replace(_MODEL, _MODEL + VERSION)) if self.path.startswith(_MODEL) else (path,)
 
     def describe(self) -> OperationDescription:
-        """Return what the document of all of the server's routes says of it."""
+        """Return its description in the OpenAPI document of all routes."""
         return OperationDescription(
             self.summary + ".",
             body=None if self.body is None else inlined(self.body),
@@ -96,4 +96,4 @@ OPERATIONS = (
 V2_OPERATIONS: Mapping[str, Mapping[str, OperationDescription]] = {
     path: {operation.method.upper(): operation.describe()} for operation in OPERATIONS for path in operation.paths
 }
-"""What the document of all of the server's routes says of `/v2`, but for its documentation."""
+"""The descriptions of `/v2` in the OpenAPI document of all routes, without its documentation pages."""
