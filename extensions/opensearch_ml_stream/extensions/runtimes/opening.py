@@ -1,4 +1,4 @@
-"""Open runtimes in a worker: the protocol that calls their models, custom handlers, and what is measured of them."""
+"""Open runtimes in a worker: the protocol that calls their models, custom handlers, metrics."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ from opensearch_ml_stream.plugin.extension import BEHIND_THE_ROUTER, Contributio
 
 @asynccontextmanager
 async def open_runtimes(core: Core) -> AsyncIterator[Contribution]:
-    """Contribute the models' protocol, their own routes, behind the router, and their figures."""
+    """Contribute the models' protocol, their own routes behind the router, and their metrics."""
     folder = runtimes_folder(core.folder)
     models = RuntimeModels(folder)
     async with RuntimeCalls(models) as calls, EngineCalls(models, core.live.current) as engine_calls:
@@ -37,6 +37,6 @@ async def open_runtimes(core: Core) -> AsyncIterator[Contribution]:
 
 
 def _profile(status: ModelStatus) -> dict[str, Any]:
-    """Return what `/profile` says of a model's processes."""
+    """Return the part of `/profile` on a model's processes."""
     processes = [{name: value for name, value in asdict(each).items() if name != "socket"} for each in status.processes]
     return {"state": status.state, "reason": status.reason, "processes": processes}

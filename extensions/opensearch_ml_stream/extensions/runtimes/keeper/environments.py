@@ -1,4 +1,4 @@
-"""Where a model's process runs: its interpreter, and its environment variables, which hold no secret of this server."""
+"""Environments of models' processes: interpreter and environment variables, without secrets of this server."""
 
 import hashlib
 import os
@@ -13,17 +13,17 @@ from opensearch_ml_stream.plugin.settings import Settings
 
 _OWN_PREFIXES = ("MLSTREAM_", "OPENSEARCH_ML_STREAM_")
 _OWN = ("PROMETHEUS_MULTIPROC_DIR", "PYTHONHOME", "__PYVENV_LAUNCHER__")
-_UNPACKED = ".unpacked"  # written once an environment is whole
+_UNPACKED = ".unpacked"  # written once an environment is completely unpacked
 
 
 class NoEnvironment(Exception):
-    """A model's Python environment is not there; the message says where it was looked for."""
+    """A model's Python environment does not exist; the message says where it should be."""
 
 
 def interpreter(model: ModelFolder, environments: Path) -> str:
-    """Return the path of the interpreter that runs the model; a tarball is unpacked below `environments` if need be.
+    """Return the path of the model's interpreter; a tarball is unpacked below `environments` if necessary.
 
-    NoEnvironment if it has none. To be called in a thread: it reads files.
+    NoEnvironment if there is none. To be called in a thread, since it reads files.
     """
     if path := model.parameters.get("environment_path"):
         return _python(_located(model.folder, path), "environment_path")
@@ -37,7 +37,7 @@ def environment_variables(
 ) -> dict[str, str]:
     """Return the variables of a model's process: this server's, without its own settings and secrets.
 
-    Where the interpreter is of another environment, programs of that are found first.
+    If the interpreter is of another environment, programs of that environment are found first.
     """
     variables = {
         name: value
@@ -59,13 +59,13 @@ def secret_variables(settings: Settings) -> frozenset[str]:
 
 
 def environments_folder(server_settings: Mapping[str, Any], runtimes: Path) -> Path:
-    """Return where tarballs are unpacked: MLServer's `environments_dir`, else a folder that goes with the server."""
+    """Return where tarballs are unpacked: MLServer's `environments_dir`, else a folder that the server removes."""
     named = server_settings.get("environments_dir")
     return Path(named) if isinstance(named, str) and named else runtimes / "environments"
 
 
 def _located(folder: Path, path: str) -> Path:
-    """Return an absolute path: relative ones are of the model's folder or, as MLServer has it, of the server's own."""
+    """Return an absolute path: relative to the model's folder or, as in MLServer, to the working directory."""
     expanded = Path(os.path.expanduser(os.path.expandvars(path)))
     in_folder = folder / expanded
     return in_folder if in_folder.exists() else expanded.absolute()

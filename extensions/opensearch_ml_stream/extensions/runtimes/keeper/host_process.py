@@ -1,4 +1,4 @@
-"""One process of a model: started, listened to, started again after a while when it ends."""
+"""One process of a model: start it, read its events, restart it when it ends."""
 
 import asyncio
 import json
@@ -19,9 +19,9 @@ from opensearch_ml_stream.runtimes import model_metrics
 
 FIRST_RETRY_SECONDS = 0.5
 MAX_RETRY_SECONDS = 30.0
-SOUND_SECONDS = 60.0  # a process that was ready for so long is not started the later for what was before
-UNLOAD_SECONDS = 3.0  # for a process to unload its model, then it is killed
-MAX_LINE = 16 * 1024 * 1024  # of what a process says: its metadata may be large
+SOUND_SECONDS = 60.0  # a process that was ready for so long resets the delay of restarts
+UNLOAD_SECONDS = 3.0  # for a process to unload its model before it is killed
+MAX_LINE = 16 * 1024 * 1024  # of an event of a process: its metadata may be large
 _PROGRAM = Path(__file__).parents[3] / "runtimes" / "__main__.py"
 _FIGURES = ("in_flight", "calls", "failures", "batches", "batched_requests")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -31,7 +31,7 @@ log = logging.getLogger("opensearch_ml_stream")
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a process of a model is started with. `introduction` is the first object that it is told."""
+    """What a process of a model is started with. `introduction` is the first message to it."""
 
     name: str
     interpreter: str
@@ -41,11 +41,11 @@ class Launch:
 
 
 class HostProcess:
-    """Keeps one process of a model running, from `live` to `live`. `status` says how it is.
+    """Keeps one process of a model running; each `live` is one process. `status` is its state.
 
-    `on_ready` is called with what it says of its model whenever it has loaded it, `on_failure` with the reason when it
-    could not, `on_change` whenever its status has changed otherwise, and `on_task_failure` with an error's name when a
-    task beside its calls has failed, which it logs and tries again itself.
+    `on_ready` is called with the model's description whenever a process has loaded it, `on_failure` with the reason
+    when it could not, `on_change` whenever the status has changed otherwise, and `on_task_failure` with an error's name
+    when a background task of the process has failed, which it logs and retries itself.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class HostProcess:
         self._on_task_failure = on_task_failure
         self._retry = FIRST_RETRY_SECONDS
         self._reported = ""  # the last reason that was logged
-        self._ready_at = inf  # in the loop's time, once this process has loaded its model
-        self._failure = ""  # what this process said of why it could not load its model
+        self._ready_at = inf  # the loop's time at which this process had loaded its model
+        self._failure = ""  # the reason of this process for not loading its model
 
     async def live(self) -> float:
-        """Run the process to its end, and wait until the next may be started; cancelled, let it unload its model."""
+        """Run a process to its end, and wait until the next may start; on cancellation let it unload its model."""
         self._ready_at = inf
         try:
             ending = await self._live()
@@ -88,11 +88,11 @@ class HostProcess:
         return 0
 
     def measure(self) -> None:
-        """Read how much memory the process has."""
+        """Measure the memory of the process."""
         self.status.memory_bytes = _resident_bytes(self.status.pid) if self.status.pid else 0
 
     def kill(self) -> None:
-        """Kill the process, and what it has started."""
+        """Kill the process and its children."""
         if self.status.pid:
             _kill_group(self.status.pid)
 
@@ -130,7 +130,7 @@ class HostProcess:
             try:
                 return await self._attend(process, ours)
             finally:
-                _kill_group(process.pid)  # what it has started itself goes with it
+                _kill_group(process.pid)  # with its children
                 await process.wait()
                 self.status = ProcessStatus(self.status.socket, restarts=self.status.restarts)
 
@@ -144,7 +144,7 @@ class HostProcess:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=sys.stderr.fileno(),
             env=self._launch.variables,
-            start_new_session=True,  # so that Ctrl-C is ours alone, and a signal reaches all that it has started
+            start_new_session=True,  # so that Ctrl-C does not reach it, and signals reach its children, too
         )
 
     async def _attend(self, process: asyncio.subprocess.Process, ours: socket.socket) -> str:
@@ -160,7 +160,7 @@ class HostProcess:
         return _ending(code)
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        """Read what the process says, to its end."""
+        """Read the events of the process to its end."""
         while True:
             try:
                 line = await reader.readline()
@@ -169,7 +169,7 @@ class HostProcess:
                 event = json.loads(line)
                 self._heed(event)
             except (ValueError, LookupError, TypeError, AttributeError) as error:
-                self._failure = f"a process of it says what cannot be read ({error})"
+                self._failure = f"a process of it sent an event that cannot be read ({error})"
                 return
 
     def _heed(self, event: Mapping[str, Any]) -> None:
@@ -187,11 +187,11 @@ class HostProcess:
             case "task_failed":
                 self._on_task_failure(str(event["error"]))
             case _:
-                pass  # of a newer one
+                pass  # an event of a newer version
 
 
 async def _ended(process: asyncio.subprocess.Process) -> int:
-    """Wait until the process has ended, as it has been told to, and kill it if it does not; return its exit code."""
+    """Wait until the process has ended, and kill it if it takes too long; return its exit code."""
     try:
         async with asyncio.timeout(UNLOAD_SECONDS):
             return await process.wait()
@@ -204,7 +204,7 @@ async def _ended(process: asyncio.subprocess.Process) -> int:
 
 
 def _remove(path: str) -> None:
-    """Remove the socket of a process, and its file of metrics."""
+    """Remove the socket and the metrics file of a process."""
     model_metrics.remove(path)
     with suppress(OSError):
         os.unlink(path)
@@ -223,10 +223,10 @@ def _ending(code: int) -> str:
 
 
 def _resident_bytes(pid: int) -> int:
-    """Return what is resident of the process and of all that it has started."""
+    """Return the resident memory of the process and its children."""
     try:
         own = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except (OSError, LookupError, ValueError):
-        return 0  # it has just ended, or this is no Linux
+        return 0  # it has just ended, or this is not Linux
     return own + sum(_resident_bytes(int(child)) for child in children)

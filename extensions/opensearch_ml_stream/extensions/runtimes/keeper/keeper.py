@@ -1,4 +1,4 @@
-"""Keeper: loads the models of a folder into processes of their own, and says in the status file how they are."""
+"""The keeper: loads the models of a folder into processes of their own, and writes their states to the status file."""
 
 import asyncio
 import logging
@@ -63,7 +63,7 @@ _Route = tuple[str, str]  # method and path of a custom handler
 async def open_keeper(
     settings: Settings, folder: Path, paths: Paths, background: BackgroundTasks
 ) -> AsyncIterator["Keeper"]:
-    """Keep the models of the settings' folder while the block runs; `folder` is that of sockets and status."""
+    """Keep the models of the settings' folder while the block runs; `folder` has the sockets and the status file."""
     async with AsyncExitStack() as stack:
         await end_leftovers(folder)
         store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
@@ -84,7 +84,7 @@ async def open_keeper(
 
 
 class Keeper:
-    """The models by the names that their processes have. `folder` is that of the runtimes' sockets and status."""
+    """The models by the names of their processes. `folder` has the sockets and the status file."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Keeper:
         self._live = live
         self._background = background
         self._settings = live.at_start
-        self._tried_with = live.current  # the settings by which documents were refused
+        self._tried_with = live.current  # the settings when documents were refused
         self._directory = Path(self._settings.of(RuntimesSettings).models)
         self._folder = folder
         self.documents = DocumentWriter(documents, self._refuse)
@@ -105,17 +105,17 @@ class Keeper:
         self._server_settings: dict[str, Any] = {}
         self._loads = count(next_load_number(folder))
         self._handlers = HandlerPaths(paths)
-        self._shown: dict[str, tuple[State, ModelFolder]] = {}  # what was written into documents
-        self._known: dict[str, ModelFolder] = {}  # how the folders were when they were followed
-        self._seen: dict[str, ModelFolder] = {}  # how they were at the watch's last look
-        self._looking = asyncio.Lock()  # at the folders, so that nobody follows an older look than another
+        self._shown: dict[str, tuple[State, ModelFolder]] = {}  # the states in the documents
+        self._known: dict[str, ModelFolder] = {}  # the folders whose changes were followed
+        self._seen: dict[str, ModelFolder] = {}  # the folders at the watch's last look
+        self._looking = asyncio.Lock()  # so that no one follows an outdated look at the folders
         self._finding = asyncio.Lock()
         self._loading: set[asyncio.Task[None]] = set()
 
     async def begin(self) -> None:
         """Read the folder, and begin to load its models, unless `load_models_at_startup` is false.
 
-        What was loaded and what unloaded when the keeper before this one was killed is so again.
+        After a killed keeper the same models are loaded as before.
         """
         before = read_status(self._folder / STATUS_FILE)
         self._server_settings, problem = await asyncio.to_thread(read_server_settings, self._directory)
@@ -136,9 +136,9 @@ class Keeper:
         self._changed()
 
     async def obey(self, operation: Operation, name: str) -> None:
-        """Do what `RuntimeControl` was asked for; NotFound without the model, UpstreamError if it cannot be loaded.
+        """Execute a command of `RuntimeControl`; NotFound without the model, UpstreamError if it cannot be loaded.
 
-        A worker that has asked then writes the model's state, over which no earlier one may be written.
+        The worker writes the model's state afterwards, and no earlier state may be written over that.
         """
         match operation:
             case "find":
@@ -157,7 +157,7 @@ class Keeper:
                 pass
 
     async def drain(self, seconds: float) -> None:
-        """Wait until no model has a call in flight, for no longer than that."""
+        """Wait until no model has a call in flight, but not longer than that."""
         await asyncio.gather(*(model.drain(seconds) for model in self._models.values()))
 
     async def close(self) -> None:
@@ -167,12 +167,12 @@ class Keeper:
         await asyncio.gather(*(model.stop() for model in self._models.values()))
 
     def kill(self) -> None:
-        """Kill all processes, that do not end soon enough."""
+        """Kill all processes, which did not end in time."""
         for model in self._models.values():
             model.kill()
 
     async def write_figures(self) -> float:
-        """Write how the models are, and load again what was refused under other settings than those of now."""
+        """Write the states of the models, and load again what was refused under other settings."""
         for model in self._models.values():
             model.measure()
         self._write()
@@ -184,7 +184,7 @@ class Keeper:
         return STATUS_SECONDS
 
     async def watch(self) -> float:
-        """Load what comes or changes in the folder, and unload what goes, once it has been the same for two looks."""
+        """Load what was added or changed in the folder, and unload what was removed, once two looks are the same."""
         async with self._looking:
             before, now = self._known, await self._look()
             if is_settled := now == self._seen:
@@ -202,14 +202,14 @@ class Keeper:
         return await asyncio.to_thread(look, self._directory)
 
     async def _look_for(self, is_meant: Callable[[str, ModelFolder], bool]) -> dict[str, ModelFolder]:
-        """Return the models that are meant as their folders are now; the watch does not follow these changes again."""
+        """Return the matching models as their folders are now; the watch does not follow these changes again."""
         async with self._looking:
             found = {key: folder for key, folder in (await self._look()).items() if is_meant(key, folder)}
             self._known = {**self._known, **found}
         return found
 
     async def _find(self, name: str) -> None:
-        """Load what has come into the folder of a model's name, and have it in the store."""
+        """Load new folders with a model's name, and write their documents."""
         async with self._finding:
             found = await self._look_for(lambda _, folder: folder.name == name)
             for key, folder in found.items():
@@ -225,7 +225,7 @@ class Keeper:
                 model.check()
 
     async def _load(self, name: str) -> None:
-        """Load a model as its folder is now, and have that in the store."""
+        """Load a model as its folder is now, and write its document."""
         model, found = self._model(name), await self._look_for(lambda key, _: key == name)
         if not found:
             raise self._missing(name)
@@ -273,7 +273,7 @@ class Keeper:
         return model
 
     def _spawn(self, model: KeptModel, work: Callable[[], Awaitable[None]]) -> None:
-        """Load a model beside all else; what fails through no fault of the model is tried again while it is kept."""
+        """Load a model in the background; failures that are not the model's are retried while it is kept."""
 
         async def do() -> None:
             if self._models.get(model.name) is not model:
@@ -281,7 +281,7 @@ class Keeper:
             try:
                 await work()
             except MLStreamError as error:
-                log.debug("%s", error.reason)  # the reason itself was logged where it was found
+                log.debug("%s", error.reason)  # the reason was logged before
 
         task = self._background.start("runtime loading", do)
         self._loading.add(task)
@@ -305,16 +305,15 @@ class Keeper:
         return LoadedModel(launch, sockets, self._changed, self._background)
 
     def _changed(self) -> None:
-        """Write what has changed, now, as who waits for a model is told of it next.
+        """Write changes at once, since callers who wait for a model are told next.
 
-        Where that fails, as the disk is full, `write_figures` does it later, and it is told of there: what has changed
-        goes on meanwhile.
+        If that fails, as on a full disk, `write_figures` does it later and reports the failure.
         """
         with suppress(Exception):
             self._write()
 
     def _write(self) -> None:
-        """Write the status file, and have those documents written whose states have changed."""
+        """Write the status file, and queue the documents whose states have changed."""
         statuses = {key: model.status() for key, model in self._models.items()}
         self._handlers.share_out(statuses)
         write_status(self._folder / STATUS_FILE, statuses)
@@ -341,17 +340,17 @@ class Keeper:
 
 
 class HandlerPaths:
-    """Which model has the method and path of a custom handler: of two with the same one, that which had it first."""
+    """The models that own methods and paths of custom handlers: of two with the same one, the first that had it."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
         self._owners: dict[_Route, str] = {}
-        self._refused: set[tuple[str, _Route]] = set()  # of which the log has said so
+        self._refused: set[tuple[str, _Route]] = set()  # that were logged
 
     def share_out(self, models: Mapping[str, ModelStatus]) -> None:
-        """Give numbers to the handlers of loaded models, and leave out those whose paths are others'.
+        """Give numbers to the handlers of loaded models, and leave out those whose paths belong to another model.
 
-        The log says which. The path of a model that is loaded no more is free again.
+        These are logged. The path of an unloaded model is free again.
         """
         asked = {(name, (one.method, one.path)) for name, model in models.items() for one in model.handlers}
         self._owners = {route: name for route, name in self._owners.items() if (name, route) in asked}
@@ -377,7 +376,7 @@ class HandlerPaths:
 
 
 def next_load_number(folder: Path) -> int:
-    """Return a number of a load that no socket in the folder has."""
+    """Return a number for a load that no socket in the folder has."""
     numbers = [path.name.partition(".")[0] for path in folder.glob("*.sock")]
     numbers += [
         Path(process.socket).name.partition(".")[0]
@@ -388,7 +387,7 @@ def next_load_number(folder: Path) -> int:
 
 
 async def end_leftovers(folder: Path) -> None:
-    """Wait for the processes that a keeper which was killed has left to end, and kill those that do not."""
+    """Wait for the processes of a killed keeper to end, and kill those that do not."""
     models = read_status(folder / STATUS_FILE).values()
     pids = [process.pid for model in models for process in model.processes if process.pid]
     left = [pid for pid in pids if _is_ours(pid)]
@@ -403,7 +402,7 @@ async def end_leftovers(folder: Path) -> None:
 
 
 def _is_ours(pid: int) -> bool:
-    """Return whether the process is still one of a model, and no other that got its number since."""
+    """Return whether the process is still one of a model, and not another with a reused pid."""
     try:
         return b"runtimes/__main__.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

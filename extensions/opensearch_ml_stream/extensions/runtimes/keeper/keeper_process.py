@@ -1,4 +1,4 @@
-"""The keeper's process: whether a server needs one, and what it runs."""
+"""The keeper's process: whether a server needs it, and its main block."""
 
 import os
 from collections.abc import AsyncIterator
@@ -15,16 +15,16 @@ from opensearch_ml_stream.plugin.extension import load
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 
-if TYPE_CHECKING:  # only this process needs its code, and most servers have no such process
+if TYPE_CHECKING:  # the code is only loaded in this process, which most servers do not have
     from opensearch_ml_stream.extensions.runtimes.keeper.keeper import Keeper
 
 MAX_SOCKET_FOLDER = 90  # bytes of its path: the path of a socket may have 107
 
 
 def prepare(settings: Settings, folder: Path) -> bool:
-    """Make the folder, where models are given, and return whether they are.
+    """Return whether models are configured; if so, make the folder of their sockets.
 
-    InvalidRequest if these are not there, or the folder's path is too long.
+    InvalidRequest if the models do not exist, or the folder's path is too long.
     """
     models = settings.of(RuntimesSettings).models
     if not models:

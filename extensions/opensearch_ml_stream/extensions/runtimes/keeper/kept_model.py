@@ -1,4 +1,4 @@
-"""One model of the keeper: what its folder says, its processes, and its loading and unloading, one at a time."""
+"""One model of the keeper: its folder, its processes, its state, and its loading and unloading, one at a time."""
 
 import asyncio
 import logging
@@ -25,10 +25,10 @@ log = logging.getLogger("opensearch_ml_stream")
 
 
 class KeptModel:
-    """A model by the name that its processes have. `on_change` is called when its state may have changed.
+    """A model by the name of its processes. `on_change` is called when its state may have changed.
 
-    `grace`: how long calls in flight may go on when its processes are replaced, in seconds. `is_wanted`: whether it is
-    to be loaded, or stays unloaded until somebody loads it.
+    `grace`: how many seconds calls in flight have to end when its processes are replaced. `is_wanted`: whether it is to
+    be loaded, or stays unloaded until it is loaded explicitly.
     """
 
     def __init__(
@@ -50,15 +50,15 @@ class KeptModel:
         self._background = background
         self._is_wanted = is_wanted
         self._loaded: LoadedModel | None = None
-        self._predictions = 0  # that load it, and wait for that
-        self._problem = folder.problem  # why there are no processes, if there should be some
+        self._predictions = 0  # predictions that wait for it to be loaded
+        self._problem = folder.problem  # why there are no processes, though there should be
         self._lock = asyncio.Lock()
-        self._forced_at = -FORCED_SECONDS  # monotonic, when it was last tried again on request
-        self._retiring: dict[asyncio.Task[None], LoadedModel] = {}  # replaced ones, that end their calls
+        self._forced_at = -FORCED_SECONDS  # monotonic time of the last retry on request
+        self._retiring: dict[asyncio.Task[None], LoadedModel] = {}  # replaced ones that end their calls
 
     @property
     def state(self) -> State:
-        """The state that the model has now."""
+        """The current state."""
         if not self._is_wanted:
             return "UNLOADED"
         if self._problem:
@@ -70,7 +70,7 @@ class KeptModel:
         return "FAILED" if self._loaded.failure else "LOADING"
 
     def status(self) -> ModelStatus:
-        """Return all that there is to say of the model."""
+        """Return the model's status."""
         loaded, settings = self._loaded, self.folder.settings
         said: dict[str, Any] = dict(loaded.description) if loaded is not None and self._is_wanted else {}
         return ModelStatus(
@@ -94,18 +94,18 @@ class KeptModel:
             is_forced = self.state == "FAILED" and monotonic() - self._forced_at >= FORCED_SECONDS
             if is_forced:
                 self._forced_at = monotonic()
-            if is_forced or self._loaded is None:  # it is tried again now, not at its time
+            if is_forced or self._loaded is None:  # retry now, not when the delay has passed
                 await self._begin(self.folder)
             loaded = self._loaded
         await self._settle(loaded)
 
     async def load_if_wanted(self) -> None:
-        """Load the model if nobody has unloaded it meanwhile; raises what `load` does."""
+        """Load the model unless it was unloaded meanwhile; raises what `load` does."""
         if self._is_wanted:
             await self.load()
 
     async def ensure(self) -> None:
-        """Load the model for a prediction, which waits for that; Unavailable while it is loaded for another reason."""
+        """Load the model for a prediction, which waits; Unavailable while it is being loaded for another reason."""
         if self.state == "LOADING" and not self._predictions:
             raise runtime_errors.loading(self.name)
         self._predictions += 1
@@ -115,9 +115,9 @@ class KeptModel:
             self._predictions -= 1
 
     async def load_anew(self, folder: ModelFolder) -> None:
-        """Load the model as its folder is now; one that can be called and has not changed goes on as it is.
+        """Load the model as its folder is now, unless it is ready and has not changed.
 
-        UpstreamError if it cannot be loaded. If another state of its files could be, that goes on.
+        UpstreamError if it cannot be loaded; if it was loaded from earlier files, that continues to run.
         """
         async with self._lock:
             has_changed = folder != self.folder
@@ -131,16 +131,16 @@ class KeptModel:
         await self._settle(loaded)
 
     async def unload(self) -> None:
-        """End the model's processes, at once; nobody calls it any more by then."""
+        """End the model's processes at once; it is no longer called by then."""
         async with self._lock:
             self._is_wanted, self._problem = False, ""
             self._on_change()
             await self._stop()
 
     async def replace(self, folder: ModelFolder) -> None:
-        """Load the model as its folder is now. Its processes go on until there are new ones that have loaded it.
+        """Load the model as its folder is now. The old processes run until new ones have loaded it.
 
-        If these cannot, the old ones stay.
+        If the new ones cannot load it, the old ones stay.
         """
         async with self._lock:
             if not self._is_wanted:
@@ -152,11 +152,11 @@ class KeptModel:
 
     @property
     def is_refused(self) -> bool:
-        """Whether its document cannot be written, for all that it is loaded."""
+        """Whether its document cannot be written, though it is loaded."""
         return bool(self._problem) and self._loaded is not None
 
     def check(self) -> None:
-        """Raise UpstreamError if the model cannot be called since its document was refused."""
+        """Raise UpstreamError if the model cannot be called because its document was refused."""
         if self._problem:
             raise self._cannot_be_loaded(self._problem)
 
@@ -166,7 +166,7 @@ class KeptModel:
         self._on_change()
 
     async def drain(self, seconds: float) -> None:
-        """Wait until the model has no call in flight, for no longer than that."""
+        """Wait until the model has no call in flight, but not longer than that."""
         if self._loaded is not None:
             await self._loaded.drain(seconds)
 
@@ -185,7 +185,7 @@ class KeptModel:
                 loaded.kill()
 
     def measure(self) -> None:
-        """Read how much memory the processes have."""
+        """Measure the memory of the processes."""
         if self._loaded is not None:
             self._loaded.measure()
 
@@ -209,7 +209,7 @@ class KeptModel:
         self._on_change()
 
     async def _started(self, folder: ModelFolder) -> tuple[LoadedModel | None, str]:
-        """Start the processes of a folder; return why there are none."""
+        """Start the processes of a folder; return them, or the reason why there are none."""
         if folder.problem:
             return None, folder.problem
         try:
@@ -218,7 +218,7 @@ class KeptModel:
             return None, str(error)
 
     async def _exchange(self, old: LoadedModel, folder: ModelFolder) -> str:
-        """Put processes of another folder into the place of `old` once they have loaded it; return why they cannot."""
+        """Replace `old` by processes of a changed folder once they have loaded it; return the reason if they cannot."""
         new, problem = await self._started(folder)
         if new is None or not await new.settled():
             reason = problem if new is None else new.failure

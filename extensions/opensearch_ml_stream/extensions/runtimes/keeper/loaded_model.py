@@ -1,4 +1,4 @@
-"""A model that is loaded: its processes, from their start until the last has ended."""
+"""The processes of one loaded model, from their start until the last has ended."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -9,21 +9,21 @@ from opensearch_ml_stream.extensions.runtimes.keeper.host_process import HostPro
 from opensearch_ml_stream.extensions.runtimes.service.status import ProcessStatus
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 
-_FIGURES_SECONDS = 1.5  # after this long what a process says of its calls is not from before
+_FIGURES_SECONDS = 1.5  # by then a process has sent newer figures
 
 
 class LoadedModel:
     """The processes of one model. `sockets` are their sockets' paths; `on_change` is called when a status changes.
 
-    `description` is what a process that has loaded the model says of it. Without a `launch` there are no processes,
-    as a provider runs the model: it is loaded at once.
+    `description` is the model's own, from a process that has loaded it. Without a `launch` there are no processes,
+    since a provider runs the model: it counts as loaded at once.
     """
 
     def __init__(
         self, launch: Launch | None, sockets: list[str], on_change: Callable[[], None], background: BackgroundTasks
     ) -> None:
         self.description: Mapping[str, Any] = {}
-        self.failure = ""  # why a process could not load it, or ended, since one was ready
+        self.failure = ""  # why a process could not load it, or ended, since the last one was ready
         self._on_change = on_change
         self._settled = asyncio.Event()
         self._hosts: list[HostProcess] = []
@@ -37,7 +37,7 @@ class LoadedModel:
 
     @property
     def statuses(self) -> list[ProcessStatus]:
-        """How each process is now."""
+        """The status of each process."""
         return [host.status for host in self._hosts]
 
     @property
@@ -47,26 +47,26 @@ class LoadedModel:
 
     @property
     def was_ready(self) -> bool:
-        """Whether a process has loaded the model, once."""
+        """Whether a process has ever loaded the model."""
         return bool(self.description)
 
     async def settled(self) -> bool:
-        """Wait until a process has loaded the model, or could not; return whether one has."""
+        """Wait until a process has loaded the model or failed to; return whether one has loaded it."""
         await self._settled.wait()
         return self.was_ready
 
     def measure(self) -> None:
-        """Read how much memory the processes have."""
+        """Measure the memory of the processes."""
         for host in self._hosts:
             host.measure()
 
     def kill(self) -> None:
-        """Kill the processes, and what they have started."""
+        """Kill the processes and their children."""
         for host in self._hosts:
             host.kill()
 
     async def drain(self, seconds: float) -> None:
-        """Wait until no process has a call in flight, for no longer than that."""
+        """Wait until no process has a call in flight, but not longer than that."""
         if not self.is_ready:
             return
         waits = min(_FIGURES_SECONDS, seconds)
@@ -76,9 +76,9 @@ class LoadedModel:
             waits = min(0.1, seconds) if any(host.status.in_flight for host in self._hosts) else 0
 
     async def stop(self) -> None:
-        """End the processes, each once it has unloaded the model, also where somebody waits for that already."""
+        """End the processes, each after it has unloaded the model; may be called while another call waits."""
         for task in self._tasks:
-            if not task.cancelling():  # a second time would kill the process
+            if not task.cancelling():  # a second cancellation would kill the process
                 task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)

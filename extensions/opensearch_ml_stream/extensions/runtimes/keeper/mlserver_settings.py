@@ -1,4 +1,4 @@
-"""MLServer's settings of a whole server: `settings.json` and MLSERVER_... variables, and which have no use here."""
+"""MLServer's settings of a server: `settings.json` and MLSERVER_... variables."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import json_v
 SERVER_SETTINGS_FILE = "settings.json"
 _PREFIX = "MLSERVER_"
 _MODEL_PREFIX = "MLSERVER_MODEL_"
-_OF_REPOSITORIES = "MLSERVER_MODEL_REPOSITORY_"  # of the server, for all that they begin as those of models
+_OF_REPOSITORIES = "MLSERVER_MODEL_REPOSITORY_"  # of the server, although they begin like those of models
 
 _NOT_NEEDED = {
     "parallel_workers": "each model has processes of its own: parameters.extra.processes",
@@ -47,7 +47,7 @@ _NOT_NEEDED = {
 
 
 def read_server_settings(directory: Path, environment: Mapping[str, str] = os.environ) -> tuple[dict[str, Any], str]:
-    """Return the settings, those of the file before those of the environment, and what is wrong with the file."""
+    """Return the settings, in which the file overrides the environment, and what is wrong with the file."""
     settings = {
         name.removeprefix(_PREFIX).lower(): json_value(text)
         for name, text in sorted(environment.items())
@@ -59,16 +59,16 @@ def read_server_settings(directory: Path, environment: Mapping[str, str] = os.en
     except FileNotFoundError:
         return settings, ""
     except OSError as error:
-        return settings, f"{file} cannot be read: {error.strerror}; it is passed over"
+        return settings, f"{file} cannot be read: {error.strerror}; it is ignored"
     except (ValueError, RecursionError) as error:
-        return settings, f"{file} is not JSON ({error}); it is passed over"
+        return settings, f"{file} is not JSON ({error}); it is ignored"
     if not isinstance(of_file, dict):
-        return settings, f"{file} must hold a JSON object; it is passed over"
+        return settings, f"{file} must hold a JSON object; it is ignored"
     return {**settings, **of_file}, ""
 
 
 def not_needed(settings: Mapping[str, Any]) -> str:
-    """Return one line that names the settings which have no use here, and what stands for each; "" if there is none."""
+    """Return a line with the settings that are not needed here, and what replaces each; "" if there are none."""
     names = [name for name in settings if name in _NOT_NEEDED]
     if not names:
         return ""

@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import runtime_model_id
 
 SETTINGS_FILE = "model-settings.json"
-_ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta")  # of a folder that is a Python environment: no models in there
+_ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta")  # of a Python environment, which is not searched for models
 _VARIABLE_PREFIX = "MLSERVER_MODEL_"
 _FIELDS = (
     "name", "implementation", "platform", "versions", "inputs", "outputs", "parallel_workers", "warm_workers",
@@ -31,15 +31,15 @@ _NUMBERED = re.compile(r"v?([0-9]{1,9})")
 MAX_PROCESSES = 256
 _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
 POLL_SECONDS = 1.0  # between two looks at the folder
-_PASSED_OVER = (".pyc", ".log", ".tmp", ".lock")  # what a model may write beside its files while it runs
+_PASSED_OVER = (".pyc", ".log", ".tmp", ".lock")  # files that a model may write while it runs
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """One model of a folder. `settings` are those of its file, with a name, and what the environment adds to them.
+    """One model of a folder. `settings` are those of its file, with a name, and with what the environment adds.
 
-    `problem` says why it cannot be loaded. `files` are path, time of change and size of each of its files, where these
-    were looked at: two that are equal are loaded alike.
+    `problem` says why it cannot be loaded. `files` are path, modification time and size of each of its files, if they
+    were read: a change in them means that the model is loaded anew.
     """
 
     folder: Path
@@ -49,7 +49,7 @@ class ModelFolder:
 
     @property
     def name(self) -> str:
-        """The model's name; that of its folder where its file gives none, or cannot be read."""
+        """The model's name; the folder's if its file has none or cannot be read."""
         return str(self.settings.get("name") or self.folder.name)
 
     @property
@@ -60,7 +60,7 @@ class ModelFolder:
 
     @property
     def version_number(self) -> int:
-        """The number in the version; 1 where it is no number."""
+        """The number in the version; 1 if it is not a number."""
         match = _NUMBERED.fullmatch(self.version or "")
         return int(match[1]) if match else 1
 
@@ -95,10 +95,10 @@ def check_models_folder(directory: Path, environment: Mapping[str, str] = os.env
 
 
 def read_model_folders(directory: Path, environment: Mapping[str, str] = os.environ) -> dict[str, ModelFolder]:
-    """Return the models of a folder and of those below it, in their order, by the names that their processes get.
+    """Return the models in a folder and below it, in order, by the names of their processes.
 
-    Such a name is the model's own; of further versions of it the name, a slash and the version. Without any
-    `model-settings.json` there is the one model that MLSERVER_MODEL_IMPLEMENTATION describes, if it is set.
+    That is the model's name; for further versions the name, a slash and the version. Without any `model-settings.json`
+    there is one model if MLSERVER_MODEL_IMPLEMENTATION is set.
     """
     models: dict[str, ModelFolder] = {}
     for folder in model_folders(directory):
@@ -121,7 +121,7 @@ def read_model_folders(directory: Path, environment: Mapping[str, str] = os.envi
 
 
 def model_folders(directory: Path) -> Iterator[Path]:
-    """Yield the folders with a `model-settings.json`, the given one and those below it, sorted, and no hidden ones."""
+    """Yield the folders with a `model-settings.json` in and below the given one, sorted, without hidden ones."""
     for path, folders, files in walk(directory.resolve()):
         if any(mark in folders or mark in files for mark in _ENVIRONMENT_MARKS):
             folders.clear()
@@ -132,12 +132,12 @@ def model_folders(directory: Path) -> Iterator[Path]:
 
 
 def walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walk through a folder as `os.walk` does, links too. OSError if it cannot be looked at now, and none has gone."""
+    """Walk through a folder as `os.walk` does, following links. OSError if it cannot be read for lack of resources."""
     return os.walk(folder, onerror=_raise_shortage, followlinks=True)
 
 
 def _raise_shortage(error: OSError) -> None:
-    """Raise an error that says nothing of the files, such as that no descriptor is left."""
+    """Raise an error that is not about the files, such as a lack of file descriptors."""
     if error.errno in _SHORTAGES:
         raise error
 
@@ -162,7 +162,7 @@ def _read(folder: Path, environment: Mapping[str, str]) -> ModelFolder:
 
 
 def _completed(folder: Path, settings: Mapping[str, Any], environment: Mapping[str, str]) -> ModelFolder:
-    """Return the model with what MLServer's environment names add to fields that are absent, checked."""
+    """Return the model, checked, with absent fields from MLServer's environment variables."""
     settings = {**_of_environment(_FIELDS, environment), **settings}
     parameters = settings.get("parameters") or {}
     file = folder / SETTINGS_FILE
@@ -181,7 +181,7 @@ def _completed(folder: Path, settings: Mapping[str, Any], environment: Mapping[s
 
 
 def _of_environment(names: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of MLSERVER_MODEL_..., JSON but for those that are text."""
+    """Return the values of MLSERVER_MODEL_..., which are JSON except for texts."""
     found: dict[str, Any] = {}
     for name in names:
         text = environment.get(_VARIABLE_PREFIX + name.upper())
@@ -191,7 +191,7 @@ def _of_environment(names: tuple[str, ...], environment: Mapping[str, str]) -> d
 
 
 def json_value(text: str) -> Any:
-    """Return what the text means as JSON; the text itself where it is none."""
+    """Return the value of a JSON text; the text itself if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -205,8 +205,8 @@ def _shown(model: ModelFolder) -> str:
 def look(directory: Path) -> dict[str, ModelFolder]:
     """Return the models of a folder, with their `files`; to be called in a thread.
 
-    The settings are read after the files were looked at, so that a change meanwhile is seen the next time. OSError if
-    the folder cannot be looked at now.
+    The settings are read after the files, so that a change in between is noticed the next time. OSError if the folder
+    cannot be read for lack of resources.
     """
     files = {model.folder: _files_of(model.folder) for model in read_model_folders(directory).values()}
     models = read_model_folders(directory)
@@ -214,7 +214,7 @@ def look(directory: Path) -> dict[str, ModelFolder]:
 
 
 def _files_of(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Hidden files and folders, Python environments, and models in a folder below it are not the model's files."""
+    """Return a model's files, without hidden ones, Python environments and other models below it."""
     found: list[tuple[str, int, int]] = []
     for path, folders, files in walk(folder):
         if path != str(folder) and (SETTINGS_FILE in files or "pyvenv.cfg" in files or "conda-meta" in folders):
@@ -228,6 +228,6 @@ def _files_of(folder: Path) -> tuple[tuple[str, int, int], ...]:
             try:
                 status = os.stat(file)
             except OSError:
-                continue  # it has just gone
+                continue  # it was just removed
             found.append((file, status.st_mtime_ns, status.st_size))
     return tuple(found)

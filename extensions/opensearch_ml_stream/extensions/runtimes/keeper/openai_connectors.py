@@ -42,7 +42,7 @@ _EMBEDDING = {
     "post_process_function": "connector.post_process.openai.embedding",
 }
 
-READ_TIMEOUT_SECONDS = 3600  # a call waits in the server until the ones before it have ended
+READ_TIMEOUT_SECONDS = 3600  # a call may wait in the server for the calls before it
 
 _SAMPLING_OF_ENGINES = ("top_k", "min_p", "repetition_penalty", "min_tokens", "logprobs", "top_logprobs")
 _OF_VLLM = (*_SAMPLING_OF_ENGINES, "parallel_tool_calls", "chat_template_kwargs", "structured_outputs", "ignore_eos")
@@ -50,21 +50,20 @@ _FURTHER: Mapping[str, Mapping[str, str]] = {  # members of a request beside Ope
     VLLM: {name: name for name in _OF_VLLM},
     LLAMA_CPP: {**{name: name for name in _SAMPLING_OF_ENGINES}, "repetition_penalty": "repeat_penalty"},
 }
-_WITHOUT_EFFECT = ("model", "stream", "stream_options", "user")  # in files that are written for OpenAI
+_WITHOUT_EFFECT = ("model", "stream", "stream_options", "user")  # in settings that were written for OpenAI
 
 
 def is_remote_model(implementation: str) -> bool:
-    """Return whether a model-settings.json with this `implementation` is of a provider's model."""
+    """Return whether a model with this `implementation` is run by a provider."""
     return implementation == SHORT_NAME or implementation.startswith(_SELDON_PACKAGE)
 
 
 def provider_connector(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the connector that calls the model of a model-settings.json for which `is_remote_model` holds.
+    """Return the connector for a model-settings.json of a provider's model.
 
-    Its credential is a reference, `env:OPENAI_API_KEY`: what stores the connector resolves it. The environment gives
-    what the file leaves out: OPENAI_BASE_URL, AZURE_OPENAI_ENDPOINT, OPENAI_API_VERSION.
-
-    InvalidRequest names the field that is wrong or not supported here.
+    Its credential is a reference, `env:OPENAI_API_KEY`, which is resolved when the connector is stored. The environment
+    has defaults: OPENAI_BASE_URL, AZURE_OPENAI_ENDPOINT, OPENAI_API_VERSION. InvalidRequest names the field that is
+    wrong or not supported here.
     """
     extra = _object(_object(settings, "parameters", "parameters"), "extra", "parameters.extra")
     if extra.get("prompt_utils"):
@@ -92,9 +91,9 @@ def engine_of(model: ModelFolder) -> str | None:
 
 
 def engine_connector(key: str, model: ModelFolder, engine: str) -> dict[str, Any]:
-    """Return the document of the connector to the model's server; `key` is the name that its processes have.
+    """Return the document of the connector to the model's server; `key` is the name of its processes.
 
-    Where the server is, and its key, are not in it: who calls it is told by the process beside the server.
+    It has neither the server's address nor its key: callers get these from the process beside the server.
     """
     settings = _settings(model)
     fixed = {name: value for name, value in settings.llm_parameters.items() if name not in _WITHOUT_EFFECT}
@@ -108,8 +107,8 @@ def engine_connector(key: str, model: ModelFolder, engine: str) -> dict[str, Any
 class OpenAIRequests:
     """The requests of a connector to a server with OpenAI's interface.
 
-    `fixed` are members that each request has; a caller may give other values for some. `further` are the names of
-    members that the server takes beside OpenAI's, by those of their parameters.
+    `fixed` are members of every request; callers may override some. `further` maps parameters to the server's names of
+    members beside OpenAI's.
     """
 
     model_type: str
@@ -123,11 +122,11 @@ class OpenAIRequests:
             parameters["messages"] = _MESSAGES
         elif self.model_type == "completions":
             parameters["prompt"] = "${parameters.inputs}"
-        # A request may give other values for these; a text cannot stand there unquoted.
+        # Callers may override these; a text cannot stand there without quotes.
         return parameters | {name: value for name, value in self.fixed.items() if self._is_changeable(name, value)}
 
     def body(self) -> str:
-        """Return the template: the optional members are left out where a request does not give them."""
+        """Return the template; optional members are left out if a request does not have them."""
         content = {
             "chat.completions": '"messages": ${parameters.messages}',
             "completions": '"prompt": "${parameters.prompt}"',
@@ -151,7 +150,7 @@ class OpenAIRequests:
 
 
 def openai_connector(name: str, url: str, model: str, requests: OpenAIRequests) -> dict[str, Any]:
-    """Return the connector to a server with OpenAI's interface, without credential; `<path>` in the URL is its path."""
+    """Return the connector to a server with OpenAI's interface, without credential; `<path>` in the URL is replaced."""
     action = {
         "action_type": "PREDICT",
         "method": "POST",
@@ -227,5 +226,5 @@ def _base(config: Mapping[str, Any], name: str, default: str) -> str:
 def _settings(model: ModelFolder) -> EngineSettings:
     try:
         return read_engine_settings(model.parameters.get("extra"), str(model.folder), None)
-    except ValueError:  # of which the model's process says what is wrong
+    except ValueError:  # the model's process reports the error
         return EngineSettings("", CHAT, {}, {})

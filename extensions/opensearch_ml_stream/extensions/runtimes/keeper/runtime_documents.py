@@ -1,8 +1,8 @@
 """Documents of the runtime models: what makes them models among the others of the store.
 
-A document is one of a remote model whose inline connector has the URL of a runtime. ML Commons on the same cluster
-reads and lists it; to call it, it would need a URL that it does not take. The documents' states are written as the
-models change, in their order, again and again until the store takes them.
+A document is that of a remote model whose inline connector has the URL of a runtime. ML Commons on the same cluster
+reads and lists it, but cannot call it, since it refuses such URLs. The states of documents are written in the order of
+their changes, and retried until the store takes them.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ from opensearch_ml_stream.rest_handlers.callers import ANYONE
 
 DocumentState = Literal["DEPLOYING", "DEPLOYED", "DEPLOY_FAILED", "UNDEPLOYED"]
 
-MAX_MODELS = 10_000  # remote models that are looked through for those whose folder has gone
+MAX_MODELS = 10_000  # remote models that are searched for those without a folder
 RETRY_SECONDS = 2.0
 
 log = logging.getLogger("opensearch_ml_stream")
 
 
 def is_provided(model: ModelFolder) -> bool:
-    """Return whether a provider runs the model, and no process of this server."""
+    """Return whether a provider runs the model, not a process of this server."""
     return is_remote_model(str(model.settings.get("implementation")))
 
 
@@ -61,10 +61,10 @@ class RuntimeDocuments:
         self._groups = ModelGroups(store, clock, access.groups, visible)
 
     async def put(self, key: str, model: ModelFolder, state: DocumentState) -> None:
-        """Write the model's document and state; `key` is the name that its processes have.
+        """Write the model's document and state; `key` is the name of its processes.
 
-        What users have changed in a document stays, but for its name and what leads to the runtime. InvalidRequest if
-        a provider's model cannot be called: its URL is not trusted, or its key is not there.
+        Users' changes of a document are kept, except to its name and to what leads to the runtime. InvalidRequest if a
+        provider's model cannot be called because its URL is not trusted, or its key is missing.
         """
         id = model_id(model)
         if is_provided(model) and state != "DEPLOYED":
@@ -81,7 +81,7 @@ class RuntimeDocuments:
         await self._put_state(id, state)
 
     async def retire(self, kept: set[str]) -> None:
-        """Mark the runtime models of other ids than these as undeployed: their folders have gone."""
+        """Mark runtime models with other ids as undeployed: their folders were removed."""
         query: Json = {"query": IS_REMOTE, "size": MAX_MODELS, "_source": ["model_state"]}
         hits = (await self._store.search(Index.MODEL, query))["hits"]["hits"]
         prefix = runtime_model_id("", None)
@@ -105,7 +105,7 @@ class RuntimeDocuments:
         }
 
     async def _count_version(self, group_id: str, version: int) -> None:
-        """Let the next model that is registered in the group have a later version."""
+        """Record the version in the group, so that the next registered model gets a later one."""
 
         def change(document: Document) -> Json | None:
             if int(document.source.get("latest_version") or 0) >= version:
@@ -121,9 +121,9 @@ class RuntimeDocuments:
         return _runtime_connector(key) if engine is None else engine_connector(key, model, engine)
 
     async def _provider_connector(self, model: ModelFolder) -> Json:
-        """Return the connector of a provider's model, its key read from the environment and encrypted.
+        """Return the connector of a provider's model, with its key read from the environment and encrypted.
 
-        Its URL is checked by the settings as the store has them now: who has just allowed it need not wait.
+        Its URL is checked against the current settings in the store, so a URL that was just allowed counts at once.
         """
         await refresh_settings(self._store, self._live_settings)
         body = provider_connector(model.settings, os.environ)
@@ -170,10 +170,9 @@ def _runtime_connector(key: str) -> Json:
 
 
 def _leading(model: ModelFolder, connector: Json) -> Json:
-    """Return the fields of a connector that lead to the model, which users cannot change for good.
+    """Return the fields of a connector that lead to the model; users' changes to these are overwritten.
 
-    Of a provider's and an engine's model the parameters are among them: its file says which model it is, and how it is
-    called.
+    For models of providers and engines the parameters are among them, since their file has the model and its options.
     """
     has_parameters = is_provided(model) or engine_of(model) is not None
     names = ("protocol", "actions", "credential", *(("parameters",) if has_parameters else ()))
@@ -188,9 +187,9 @@ class _Wanted:
 
 
 class DocumentWriter:
-    """Takes what is to be written; `take_turn` writes it. Of two states of a model only the later one need be written.
+    """Queues documents, which `take_turn` writes. Of two states of a model only the later one is written.
 
-    `on_refusal` is called with a model's name and the reason why it cannot be written.
+    `on_refusal` is called with a model's name and the reason why its document cannot be written.
     """
 
     def __init__(self, documents: RuntimeDocuments, on_refusal: Callable[[str, str], None]) -> None:
@@ -203,27 +202,27 @@ class DocumentWriter:
         self._complained = False
 
     def put(self, key: str, model: ModelFolder, state: DocumentState) -> None:
-        """Have the model's document written, with this state."""
+        """Queue the model's document with this state."""
         self._wanted[model_id(model)] = _Wanted(key, model, state)
         self._change.set()
 
     async def written(self) -> None:
-        """Wait until what is being written is, so that a worker's write comes behind it."""
+        """Wait for the write in progress, so that a worker's write comes after it."""
         async with self._writing:
             pass
 
     async def forget(self, model: ModelFolder) -> None:
-        """Have nothing written of what `put` was told of the model so far; return once nothing is."""
+        """Drop what is queued for the model, and wait for the write in progress."""
         self._wanted.pop(model_id(model), None)
         await self.written()
 
     def retire_others(self, kept: Callable[[], set[str]]) -> None:
-        """Have the documents of other ids than `kept` says by then marked as undeployed."""
+        """Queue marking documents as undeployed whose ids are not in `kept()` at that time."""
         self._kept = kept
         self._change.set()
 
     async def take_turn(self) -> float:
-        """Wait for what is to be written, and write it; return the seconds until the next time."""
+        """Wait for queued documents, and write them; return the seconds until the next turn."""
         await self._change.wait()
         try:
             await self.flush()
@@ -236,7 +235,7 @@ class DocumentWriter:
         return 0
 
     async def flush(self) -> None:
-        """Write what is to be written, once; raise what the store raises, and keep it to be written then."""
+        """Write what is queued, once; if the store raises, raise that, and keep the queue."""
         async with self._writing:
             self._change.clear()
             try:
@@ -248,7 +247,9 @@ class DocumentWriter:
     async def _write(self) -> None:
         while self._wanted:
             id, wanted = next(iter(self._wanted.items()))
-            self._wanted[id] = self._wanted.pop(id)  # as the last: what cannot be written must not hold the others up
+            self._wanted[id] = self._wanted.pop(
+                id
+            )  # to the end: a document that cannot be written must not block the others
             try:
                 await self._documents.put(wanted.key, wanted.model, wanted.state)
             except Unavailable:

@@ -1,6 +1,6 @@
 """Requests to runtimes: the V2 inference request that is made of the parameters of a predict request.
 
-    "inference_request": a whole request in JSON   goes on as it is; all other parameters are ignored then
+    "inference_request": a whole request in JSON   is passed on; all other parameters are ignored then
     "inputs", "prompt": a text                     a BYTES tensor of that name, shape [1]; several texts: [n]
     "inputs": tensors in JSON                      as they are
     "messages": [{"role", "content"}, ...]         BYTES tensors role and content, [n], as Seldon's LLM module has them
@@ -53,7 +53,7 @@ TEXT_DOCS = "text_docs"
 QUERY_TEXT = "query_text"
 MAX_MESSAGES = 5_000
 
-# What of a conversation there are tensors and parameters for.
+# Members of a conversation that become tensors and parameters.
 _OF_CONVERSATIONS = frozenset({"prompt", MESSAGES, *OPTION_NAMES})
 CONVERSATION_INPUTS = ModelInputs(_OF_CONVERSATIONS, _OF_CONVERSATIONS, "prompt", ChatForm(), takes_texts=False)
 
@@ -61,7 +61,7 @@ _STRING = {"content_type": "str"}
 _COLUMNS = ("type", "tool_calls", "tool_call_id", "name")  # of messages that have them
 _TENSOR_MEMBERS = {"name", "shape", "datatype", "data"}
 
-# About the request itself, or read by this server: nothing of the runtime's.
+# About the request itself, or for this server: not for the runtime.
 _NOT_OF_THE_RUNTIME = frozenset({"_llm_interface", "stream", RESPONSE_FILTER, OUTPUT_PROCESSORS, STEP_SIZE})
 
 _Object = dict[str, Any]
@@ -89,7 +89,7 @@ class RuntimeAction:
 
 
 def predict_steps(connector_parameters: Mapping[str, str], predict_input: PredictInput) -> list[Step]:
-    """Return the calls: a runtime takes the fields of any input as parameters of the same names."""
+    """Return the calls for a predict input: a runtime takes its fields as parameters of the same names."""
     own = predict_input.parameters
     if isinstance(predict_input, RemoteInput):
         return [Step(own)]
@@ -125,7 +125,7 @@ def request_body(parameters: Mapping[str, str]) -> bytes:
 
 
 def readable_body(body: bytes) -> str:
-    """Return a request as guardrails read it: behind it the texts that stand in it in base64, in an array."""
+    """Return a request as guardrails read it: followed by its base64 texts, decoded, in an array."""
     text = body.decode("utf-8", "replace")
     try:
         request: Any = orjson.loads(body)
@@ -144,14 +144,14 @@ def readable_body(body: bytes) -> str:
 
 
 def _checked_request(text: str) -> bytes:
-    """Return a whole request; what is in it is for the runtime to check."""
+    """Return a whole request; the runtime checks its contents."""
     if not text.lstrip().startswith("{") or not (isinstance(text, JsonText) or jsontext.is_json(text)):
         raise InvalidRequest(f"{INFERENCE_REQUEST} must be a JSON object, an inference request of the V2 protocol")
     return text.encode("utf-8", "replace")
 
 
 def _tensors(parameters: Mapping[str, str]) -> tuple[list[_Object], set[str]]:
-    """Return the request's tensors, and the names of the parameters that they were made of."""
+    """Return the request's tensors, and the names of the parameters that they were made from."""
     tensors: list[_Object] = []
     taken: set[str] = set()
 
@@ -174,7 +174,7 @@ def _tensors(parameters: Mapping[str, str]) -> tuple[list[_Object], set[str]]:
 
 
 def _inputs(name: str, text: str) -> list[_Object]:
-    """Return the tensors that the parameter is, or that of its texts."""
+    """Return the tensors in the parameter, or the tensor of its texts."""
     value = _container(name, text)
     if (
         isinstance(value, list)
@@ -197,7 +197,7 @@ def _texts(name: str, text: str) -> list[_Object]:
 
 
 def _messages(name: str, text: str) -> list[_Object]:
-    """Return the tensors of a chat: role, content, and what else its messages have."""
+    """Return the tensors of a chat: role, content, and the other members of its messages."""
     messages = jsontext.parse(text, name)
     if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
         raise InvalidRequest("messages must be an array of objects with role and content")
@@ -216,7 +216,7 @@ def _messages(name: str, text: str) -> list[_Object]:
 
 
 def _content(content: Any) -> tuple[str, str]:
-    """Return type and content of a message: of one in parts, JSON arrays of the parts' types and contents."""
+    """Return type and content of a message; for parts these are JSON arrays."""
     if not isinstance(content, list):
         return "text", _cell(content)
     parts = [part if isinstance(part, dict) else {"type": "text", "text": part} for part in content]
@@ -233,7 +233,7 @@ def _strings(name: str, texts: list[str]) -> _Object:
 
 
 def _parameter(name: str, text: str) -> Any:
-    """Return the value of a further parameter: what is a number, a boolean, an object or an array as such."""
+    """Return the value of a further parameter: a number, boolean, object or array if its text is one."""
     if isinstance(text, JsonText):
         return jsontext.parse(text, name)
     value = jsontext.value_or_text(text)
@@ -252,7 +252,7 @@ def _is_null(text: str) -> bool:
 
 
 def _decoded(encoded: str) -> str:
-    """Return the text that base64 stands for, "" for what is no text."""
+    """Decode base64, "" for data that is not text."""
     try:
         return b64decode(encoded, validate=True).decode()
     except (Base64Error, ValueError):
@@ -260,9 +260,10 @@ def _decoded(encoded: str) -> str:
 
 
 def inference_parameters(request: InferenceRequest, id: str, *, has_fallbacks: bool) -> dict[str, str]:
-    """Return the parameters; `id` is that of the request, or the one it gets.
+    """Return the parameters of a prediction for a V2 request; `id` is that of the request, or a new one.
 
-    If remote models may have to answer in the runtime's place, its text or chat and its own parameters are among them.
+    The runtime gets the request as the client wrote it. For fallback models, its text or chat and its own parameters
+    are among the parameters.
     """
     whole: dict[str, Any] = {"id": id}
     if request.parameters:
@@ -284,7 +285,7 @@ def _output(output: RequestedOutput) -> dict[str, Any]:
 
 
 def _remote_parameters(request: InferenceRequest) -> dict[str, str]:
-    """Return what connectors' templates take of such a request, as far as it has a text or a chat."""
+    """Return the parameters for connectors' templates, if the request has a text or a chat."""
     own = {name: to_parameter(value) for name, value in request.parameters.items() if name != HEADERS}
     tensors = {tensor.name: tensor for tensor in request.inputs}
     try:
@@ -295,7 +296,7 @@ def _remote_parameters(request: InferenceRequest) -> dict[str, str]:
             return {**own, **_prompts(content)} if isinstance(content, str) else own
         found = next((tensor for tensor in request.inputs if tensor.datatype == "BYTES"), None)
         return {**own, **_only_text(found)}
-    except InvalidRequest:  # the runtime may take it all the same
+    except InvalidRequest:  # the runtime may accept it nevertheless
         return own
 
 

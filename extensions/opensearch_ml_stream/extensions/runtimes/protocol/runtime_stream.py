@@ -1,7 +1,7 @@
-"""Decode the stream of a runtime: whole inference responses in JSON, a NUL behind each.
+"""Decode the stream of a runtime: whole inference responses in JSON, each followed by a NUL.
 
-The responses go on as they came. How the stream ended is told by the last of them: `finish_reason` and `usage` in its
-parameters, where the model writes them.
+The responses are passed on. The ending is in the last of them: `finish_reason` and `usage` in its parameters, if the
+model writes them.
 """
 
 from collections.abc import Mapping
@@ -32,9 +32,9 @@ _NOTHING: list[Chunk] = []
 
 
 class RuntimeDecoder:
-    """Decoder of one stream of a runtime; its contract is that of `decoding.decoder`.
+    """Decoder of one stream of a runtime, with the contract of `decoding.decoder`.
 
-    A response that is none ends the stream as an error, since the runtime's own process writes them.
+    A malformed response ends the stream with an error, since the runtime's own process writes them.
     """
 
     __slots__ = ("_last", "_parts", "_size", "chunk_count", "is_ending", "outcome")
@@ -80,7 +80,7 @@ class RuntimeDecoder:
             self._end(UpstreamError(f"The runtime sent a response of more than {MAX_PAYLOAD} bytes"))
 
     def _read(self, data: bytes) -> Chunks:
-        """Return the responses in bytes that are nothing else, up to the first that is an error or none."""
+        """Return the responses in these bytes, up to the first that is an error or malformed."""
         if _SEPARATOR not in data:
             if (outcome := self._look_at(data)) is not None:
                 self._end(outcome)
@@ -97,7 +97,7 @@ class RuntimeDecoder:
         return ResponseRun(data)
 
     def _look_at(self, response: bytes) -> UpstreamError | None:
-        """Remember a response; return the error that it is, or that it has, None if it may go on."""
+        """Check and remember a response; return its error, None if it can be passed on."""
         if len(response) > MAX_PAYLOAD:
             return UpstreamError(f"The runtime sent a response of more than {MAX_PAYLOAD} bytes")
         if len(response) > MAX_EVENT_VALUES and has_too_many_values(response, MAX_VALUES, CONTAINER):
@@ -128,7 +128,7 @@ class RuntimeDecoder:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeStream:
-    """How runtimes stream: by another method, so that nothing of the request is changed."""
+    """How runtimes stream: by another method, so the request is not changed."""
 
     name: str = "runtime"
     enable: Enable = field(default_factory=Enable)
@@ -147,7 +147,7 @@ def _check_depth(response: bytes, value: Any) -> None:
 
 
 def _ending(last: Mapping[str, Any]) -> Ending:
-    """Return the ending that the last response tells."""
+    """Return the ending in the last response."""
     parameters = mapping(last.get("parameters"))
     native = native_finish_reason(parameters.get("finish_reason"))
     usage = read_usage(parameters) if "usage" in parameters else None
