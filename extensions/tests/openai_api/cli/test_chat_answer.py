@@ -33,7 +33,7 @@ def test_an_error_within_a_stream_is_raised_behind_what_came_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "words"), [(b"", "broke off"), (sent(END), "broke off"), (b"data: <html>\n", "no stream of events")]
+    ("body", "words"), [(b"", "broke off"), (sent(END), "broke off"), (b"data: <html>\n", "not a stream of events")]
 )
 def test_a_stream_that_breaks_off_or_is_none_is_an_error(body: bytes, words: str) -> None:
     with pytest.raises(CommandFailed, match=words):
