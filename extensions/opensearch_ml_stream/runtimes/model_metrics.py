@@ -1,4 +1,4 @@
-"""What a model counts itself, on its way from its process to whoever shows it: a file beside the process's socket."""
+"""Metrics that a model registers: its process writes them to a file beside its socket, which workers read."""
 
 import json
 import os
@@ -15,7 +15,7 @@ _RESERVED = ("mlstream_", "process_", "python_")  # the server's own
 
 
 class Registry(Protocol):
-    """MLServer's registry of metrics, or ours."""
+    """The registry of metrics, MLServer's or ours."""
 
     def collect(self) -> Iterable[Any]:
         """Yield families: `name`, `documentation`, `type` and `samples`, each of `name`, `labels` and `value`."""
@@ -23,7 +23,7 @@ class Registry(Protocol):
 
 
 class MetricsFile:
-    """Writes the file of a process, whenever what it says has changed."""
+    """The file of one process, written when its metrics have changed."""
 
     def __init__(self, registry: Registry, socket: str) -> None:
         self._registry = registry
@@ -31,7 +31,7 @@ class MetricsFile:
         self._written = ""
 
     def write(self) -> list[str]:
-        """Write what has been counted by now; return the names of metrics that go beyond a bound, and are left out."""
+        """Write the metrics; return the names of those that exceed a bound and are left out."""
         families, left_out = _bounded(self._registry.collect())
         text = json.dumps(families)
         if len(text) > MAX_BYTES:
@@ -57,7 +57,7 @@ def remove(socket: str) -> None:
 
 
 def read(socket: str) -> list[dict[str, Any]]:
-    """Return the families of a process, nothing for one without: `name`, `documentation`, `type`, `samples`."""
+    """Return the metric families of a process, empty without a file: `name`, `documentation`, `type`, `samples`."""
     try:
         with open(file_of(socket), "rb") as file:
             content = file.read(MAX_BYTES)

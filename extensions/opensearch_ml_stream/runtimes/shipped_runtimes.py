@@ -1,4 +1,4 @@
-"""The runtimes that come with the sidecar, under the names that a model-settings.json may have as `implementation`."""
+"""The runtimes that come with the sidecar, by their names in `implementation` of a model-settings.json."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -6,9 +6,9 @@ from typing import Any
 
 VLLM = "vllm"
 LLAMA_CPP = "llama-cpp"
-ENGINES = (VLLM, LLAMA_CPP)  # which ship a server that runs the model
+ENGINES = (VLLM, LLAMA_CPP)  # engines with a server of their own, which runs the model
 SHORT_NAMES = {"huggingface": "opensearch_ml_stream.runtimes.huggingface.HuggingFaceRuntime"}
-# Other packages' runtimes, which are taken over where their package is not installed.
+# Runtimes of other packages, which ours replace if the package is not installed.
 _TAKEN_OVER = {"mlserver_huggingface": "huggingface"}
 _LOCAL_PACKAGE = "mlserver_llm_local"  # of Seldon's LLM module: `parameters.extra.backend` says which engine
 _LOCAL_BACKENDS = {
@@ -20,7 +20,7 @@ _LOCAL_BACKENDS = {
 
 
 def find_engine(implementation: str, extra: Mapping[str, Any] | None = None) -> str | None:
-    """Return the engine whose server runs the model, None for an implementation that a process of ours loads.
+    """Return the engine whose server runs the model, None for an implementation that our own process loads.
 
     `extra` is `parameters.extra` of the model's settings.
     """
@@ -30,7 +30,7 @@ def find_engine(implementation: str, extra: Mapping[str, Any] | None = None) -> 
 
 
 def resolve(implementation: str, extra: Mapping[str, Any] | None = None) -> str:
-    """Return the import path of an implementation that is no engine's: a short name's, or the one given.
+    """Return the import path of an implementation without an engine: that of a short name, or the given one.
 
     ValueError for a backend of Seldon's local runtime that is not here.
     """

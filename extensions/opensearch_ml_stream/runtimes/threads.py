@@ -1,4 +1,4 @@
-"""Run what blocks, and gives its results one by one, in a thread beside the event loop."""
+"""Run a blocking producer in a thread, and iterate over its items in the event loop."""
 
 import asyncio
 import threading
@@ -8,15 +8,15 @@ from typing import Generic, TypeVar
 
 _Item = TypeVar("_Item")
 
-MOST_WAITING = 1024  # items ahead of their reader; then the thread waits for it
+MOST_WAITING = 1024  # items that the thread may be ahead of the reader
 
 
 class Cancelled(BaseException):
-    """Nobody reads on. Raised by `put`, to be let through: no `except Exception` of an engine catches it."""
+    """The reader has stopped. Raised by `put`; not an Exception, so that engines do not catch it."""
 
 
 class _End:
-    """What comes behind the last item: the error, if there was one."""
+    """The end of the items, with the error if there was one."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
@@ -32,7 +32,7 @@ class _Channel(Generic[_Item]):
         self._is_closed = False
 
     def put(self, item: _Item) -> None:
-        """Give an item to the reader, from the thread; waits for room, raises Cancelled once nobody reads."""
+        """Pass an item to the reader, from the thread; wait for room, raise Cancelled once the reader has stopped."""
         if not self._is_closed:
             self.room.acquire()
         if self._is_closed:
@@ -40,14 +40,14 @@ class _Channel(Generic[_Item]):
         self._loop.call_soon_threadsafe(self.items.put_nowait, item)
 
     def close(self) -> None:
-        """Say, from the event loop, that nobody reads on; a `put` that waits for room ends."""
+        """Stop, from the event loop; a `put` that waits for room ends."""
         self._is_closed = True
         self.room.release()
 
     def run(self, produce: Callable[[Callable[[_Item], None]], None]) -> None:
-        """Call `produce`, in the thread, and put what it ends with."""
+        """Call `produce` in the thread, then put the end of the items."""
         error: BaseException | None = None
-        if self._is_closed:  # while it waited for a thread
+        if self._is_closed:  # closed while it waited for a thread
             return
         try:
             produce(self.put)

@@ -1,1 +1,1 @@
-"""The process that runs one model: loads it, takes calls on a Unix socket, tells the keeper how it is."""
+"""The process that runs one model: loads it, takes calls on a Unix socket, reports to the keeper."""

@@ -1,4 +1,4 @@
-"""An HTTP request from a frame, answered by an ASGI application of this process, its response for a frame."""
+"""HTTP requests in frames, answered by an ASGI application of this process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -14,11 +14,11 @@ Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class UnsendableResponse(Exception):
-    """A response that does not go into one frame."""
+    """A response that does not fit into one frame."""
 
 
 async def respond(application: Application, message: bytes) -> bytes:
-    """Return the application's response to a request. What the application raises comes out of it."""
+    """Return the application's response to a request; raises what the application raises."""
     head, body = unpack_message(message)
     response = _Response()
     await application(_scope(head), receiving(body), response.send)
@@ -26,7 +26,7 @@ async def respond(application: Application, message: bytes) -> bytes:
 
 
 def receiving(body: bytes) -> Receive:
-    """Return what gives a request's body once; after it nothing: the call is cancelled when the client is gone."""
+    """Return an ASGI `receive` with the body; it then waits, since the call is cancelled on disconnect."""
     parts = [body]
 
     async def receive() -> MutableMapping[str, Any]:
@@ -66,7 +66,7 @@ class _Response:
         self._size = 0
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
-        """Take a part. UnsendableResponse for a stream, which has no end that is known when it begins."""
+        """Add a part. UnsendableResponse for a stream, whose length is not known in advance."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
             self._headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in message["headers"]]

@@ -1,4 +1,4 @@
-"""Tasks of a model's process that nobody awaits: what fails in one is logged at once, and tried again."""
+"""Background tasks of a model's process: a turn that fails is logged, reported to the keeper, and retried."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,14 +7,14 @@ from opensearch_ml_stream.runtimes.host.failures import FailureLog
 from opensearch_ml_stream.runtimes.host.keeper_socket import Keeper
 
 FIRST_PAUSE_SECONDS = 0.1
-MAX_PAUSE_SECONDS = 4.0  # the server speaks of a failure for 5 s
+MAX_PAUSE_SECONDS = 4.0  # the server reports a failure for 5 s
 
 Turn = Callable[[], Awaitable[float | None]]
 """One turn of a task; it returns the seconds until the next turn, or None if there is none."""
 
 
 def start_watched(name: str, turn: Turn, log: FailureLog, keeper: Keeper) -> "asyncio.Task[None]":
-    """Take turn after turn until one returns None, or the task is cancelled; the keeper is told of one that raises."""
+    """Run turns until one returns None, or the task is cancelled; failures are reported to the keeper."""
     return asyncio.get_running_loop().create_task(_run(name, turn, log, keeper))
 
 

@@ -1,8 +1,8 @@
-"""Adaptive batching: unary calls that come close together are one prediction.
+"""Adaptive batching: unary calls that arrive close together become one prediction.
 
 A batch is open for `max_batch_time` seconds from its first request on, or until it has `max_batch_size` requests, as in
-MLServer. Unlike there, only requests that fit each other share one, and if the prediction of a batch fails, each of its
-requests is predicted alone, so that one bad request fails alone.
+MLServer. Unlike there, only compatible requests share one, and if the prediction of a batch fails, each of its requests
+is predicted alone, so that one bad request fails alone.
 
 Requests are merged, and responses split, as in MLServer: tensors of a name are joined along their first axis.
 Parameters of an input other than its content type become lists, one value a request. Of the requests' headers the model
@@ -136,7 +136,7 @@ def _as_exception(error: BaseException) -> BaseException:
 
 
 class CannotSplit(ValueError):
-    """The response to a batch has not a row for each row of it."""
+    """The response to a batch does not have a row for each of its rows."""
 
 
 def batch_key(request: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""The process beside an engine's server: starts it, watches it, tells workers where it is, and ends it."""
+"""The process beside an engine's server: starts it, watches it, gives workers its address, and ends it."""
 
 import asyncio
 import os
@@ -19,8 +19,8 @@ from opensearch_ml_stream.runtimes.host.failures import FailureLog
 from opensearch_ml_stream.runtimes.host.keeper_socket import Keeper
 
 WATCH_SECONDS = 2.0
-SILENT_SECONDS = 5.0  # for the health route to respond in
-MOST_SILENCES = 6  # in a row; a machine that is busy is slow, too
+SILENT_SECONDS = 5.0  # for the health route to respond
+MOST_SILENCES = 6  # in a row; a busy machine is slow, too
 END_SECONDS = 2.0
 MAX_LINE = 1024 * 1024
 _ERROR = re.compile(r"\b\w*(Error|Exception|error)\b.*:")
@@ -28,7 +28,7 @@ _MAX_REASON = 500
 
 
 class EngineProcess:
-    """One model that an engine's server runs. The server is in this process's group, which its keeper kills."""
+    """One model that an engine's server runs. The server is in this process's group, which the keeper kills."""
 
     def __init__(self, keeper: Keeper, start: Mapping[str, Any], engine: str, log: FailureLog) -> None:
         self._keeper = keeper
@@ -38,10 +38,10 @@ class EngineProcess:
         self._port = _free_port()
         self._key = secrets.token_urlsafe(32)
         self._is_ready = False
-        self._said = ""  # the last line of the server that sounds like an error, or the last of all
+        self._said = ""  # the last line of the server's log that looks like an error, else the last line
 
     async def run(self) -> int:
-        """Run the server until it ends, cannot be called any more, or the keeper ends it. The exit status."""
+        """Run the server until it ends, stops responding, or the keeper ends it; return the exit status."""
         ending = asyncio.Event()
         self._keeper.watch(asyncio.get_running_loop(), ending.set)
         try:
@@ -60,7 +60,7 @@ class EngineProcess:
             await self._end(server)
             return 0
         if exited.done():
-            await asyncio.wait({relaying}, timeout=1.0)  # what it starts may hold the pipe open
+            await asyncio.wait({relaying}, timeout=1.0)  # its children may hold the pipe open
         self._fail(living.result() if living.done() else self._ending(exited.result()))
         return 1
 
@@ -90,14 +90,14 @@ class EngineProcess:
         return f"{self._engine}'s server does not respond to GET {health}"
 
     async def _status(self, path: str) -> int:
-        """Return the status of a GET without the key; 0 if none comes."""
+        """Return the status of a GET without the key; 0 without a response."""
         try:
             return await asyncio.wait_for(_get(self._port, path), SILENT_SECONDS)
         except (OSError, ValueError, IndexError, asyncio.TimeoutError):  # noqa: UP041  # another one in Python 3.10
             return 0
 
     def _relay_turn(self, server: asyncio.subprocess.Process, health: str) -> Turn:
-        """Return what passes on a line that the server writes, but for its log of our own looks."""
+        """Return a turn that logs a line of the server's output, except the log of our health checks."""
         assert server.stdout is not None
         reader, is_error = server.stdout, False
 
@@ -127,7 +127,7 @@ class EngineProcess:
         self._keeper.end()
 
     async def _end(self, server: asyncio.subprocess.Process) -> None:
-        """End the server, and with this process's group all that it has started: the keeper may be gone."""
+        """End the server and this whole process group: the keeper may be gone."""
         with suppress(ProcessLookupError):
             server.terminate()
         with suppress(asyncio.TimeoutError):
@@ -136,7 +136,7 @@ class EngineProcess:
 
 
 async def _start(command: Command, folder: str) -> asyncio.subprocess.Process:
-    """Start the server in the model's folder: the files that its options name are there, and no modules of its own."""
+    """Start the server in the model's folder, where its options may name files, without importing modules from it."""
     variables = {name: value for name, value in os.environ.items() if name not in command.unset}
     return await asyncio.create_subprocess_exec(
         *command.arguments,

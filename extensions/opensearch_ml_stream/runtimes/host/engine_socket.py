@@ -1,7 +1,7 @@
-"""The socket at which workers ask for an engine's server: a JSON line tells its URL and key, to who may open it.
+"""The socket at which workers ask for an engine's server: they get its URL and key in a JSON line.
 
-Its folder is the server's own. A worker holds its connection open for as long as its call goes on, and so the calls are
-counted; a byte that it writes before the end says that the call failed.
+Only the server's own user may open it. A worker keeps the connection open during its call, so calls can be counted; a
+byte that it writes before the end means that the call failed.
 """
 
 import asyncio

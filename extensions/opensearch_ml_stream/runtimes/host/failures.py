@@ -1,4 +1,4 @@
-"""What goes wrong in a model: what the caller is told, and what is logged."""
+"""Failures of a model: their error frames and their logs."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ WINDOW_SECONDS = 10.0
 
 
 def error_payload(error: BaseException, mlserver_error: type[Exception]) -> bytes:
-    """Encode what an ERROR frame says of an exception: `{"status", "is_own", "type", "reason"}`.
+    """Encode an exception for an ERROR frame: `{"status", "is_own", "type", "reason"}`.
 
     Without a status of its own: 501 for a method that the model does not have, 500 for anything else.
     """
@@ -26,7 +26,7 @@ def error_payload(error: BaseException, mlserver_error: type[Exception]) -> byte
 
 
 def own_status(error: BaseException, mlserver_error: type[Exception]) -> int | None:
-    """Find the HTTP status that an exception says itself, with which MLServer would respond; None without one."""
+    """Find the HTTP status of an exception, with which MLServer would respond; None without one."""
     if isinstance(error, MalformedRequest):
         return 422
     # MLServer's FastAPI responds with the status of its own errors, and of those that are HTTPExceptions.
@@ -42,7 +42,7 @@ def type_of(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Take an exception's text, as far as it is not too long; "" from one that cannot say it."""
+    """Return an exception's text, cut at MAX_REASON; "" if it cannot be read."""
     try:
         return str(error)[:MAX_REASON]
     except Exception:  # noqa: BLE001 - a model's exception has a method of its own for it
@@ -50,7 +50,7 @@ def reason_of(error: BaseException) -> str:
 
 
 class FailureLog:
-    """Writes what the model raised to stderr, each in one write, and not without bound."""
+    """Logs exceptions of the model to stderr, each in one write, and only so many in a time."""
 
     def __init__(self, model_name: str) -> None:
         self._model_name = model_name
@@ -59,7 +59,7 @@ class FailureLog:
         self._withheld = 0
 
     def raised(self, what: str, error: BaseException) -> None:
-        """Log that `what`, say a method, raised an exception, with its traceback; none of the request is added."""
+        """Log an exception that `what`, such as a method, raised, with its traceback but nothing of the request."""
         text = f"{what} raised {type_of(error)}: {reason_of(error)}\n{_frames(error)}"
         now = time.monotonic()
         if now >= self._window_ends:
@@ -80,10 +80,10 @@ class FailureLog:
 
 
 def _printable(text: str) -> str:
-    """Leave out what a terminal obeys: exceptions and logs may quote what a caller or a model says."""
+    """Leave out control characters: exceptions and logs may quote callers or models."""
     return "".join([character for character in text if character.isprintable() or character in "\n\t"])
 
 
 def _frames(error: BaseException) -> str:
-    """Format where an exception was raised, without what its causes say: that may be of the request."""
+    """Format the frames of a traceback, without its causes, which may quote the request."""
     return "".join(traceback.format_tb(error.__traceback__, limit=-20))

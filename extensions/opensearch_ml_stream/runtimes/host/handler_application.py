@@ -35,14 +35,14 @@ class Handler(NamedTuple):
 
 
 class CustomHandlers(NamedTuple):
-    """The application, and the handlers that it serves, as the `ready` event names them."""
+    """The application, and its handlers in the form of the `ready` event."""
 
     application: Application
     described: list[dict[str, str]]
 
 
 def custom_handlers(model: Any, log: FailureLog) -> CustomHandlers:
-    """Make the application of a model's handlers; the log says of each that cannot be served why it cannot."""
+    """Make the application of a model's handlers; log why a handler cannot be served."""
     found = find_handlers(model)
     application, add = _fastapi() if found and not install_mlserver_alias() else _plain()
     described: list[dict[str, str]] = []
@@ -81,7 +81,7 @@ def _plain() -> tuple[Application, Any]:
 
 
 def _fastapi() -> tuple[Application, Any]:
-    """Make MLServer's application without its own routes and its handling of errors, which are told as others are."""
+    """Make MLServer's application without its own routes and error handlers: errors are reported as for predictions."""
     responses, routes = import_module("mlserver.rest.responses"), import_module("mlserver.rest.app")
     application: Any = import_module("fastapi").FastAPI(
         docs_url=None, redoc_url=None, openapi_url=None, default_response_class=responses.Response
@@ -119,7 +119,7 @@ class PlainApplication:
         self._routes: list[_Route] = []
 
     def add(self, handler: Handler) -> None:
-        """Serve a handler; TypeError for arguments that it takes FastAPI to read, re.error for a path that is none."""
+        """Serve a handler; TypeError for arguments that need FastAPI, re.error for an invalid path."""
         self._routes.append(_Route(handler, pattern_of(handler.path), _arguments(handler)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -164,14 +164,14 @@ async def _send(send: Send, status: int, content: Any, headers: Mapping[str, str
 
 
 def _as_json(value: Any) -> Any:
-    """Give what JSON has for a value; of a record all fields, also those without a value, as FastAPI does."""
+    """Return a value for JSON; of a record all fields, also empty ones, as FastAPI does."""
     if isinstance(value, BaseModel) or hasattr(value, "model_dump"):
         return value.model_dump(exclude_unset=False, exclude_none=False)
     return json_bytes.plain(value)
 
 
 def _arguments(handler: Handler) -> dict[str, Read]:
-    """Return what reads each argument of a handler; TypeError for what cannot be read without FastAPI."""
+    """Return a reader for each argument of a handler; TypeError for an argument that needs FastAPI."""
     hints = get_type_hints(handler.call)
     in_path = parameter_names(handler.path)
     arguments: dict[str, Read] = {}

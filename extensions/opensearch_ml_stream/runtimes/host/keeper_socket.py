@@ -1,4 +1,4 @@
-"""The host's side of the socket to the keeper: one JSON line comes, one event a line goes; its end ends the process."""
+"""The process's side of the socket to the keeper: it reads one JSON line, sends events, and ends with the socket."""
 
 import asyncio
 import json
@@ -22,27 +22,27 @@ class Keeper:
         self._exit_status = 1
 
     def start_line(self) -> dict[str, Any]:
-        """Read the line that says what to run. EOFError if the keeper ends before it is whole."""
+        """Read the line with the model to run. EOFError if the keeper ends before it is complete."""
         received = b""
         while not received.endswith(b"\n"):
             data = self._socket.recv(65536)
             if not data:
-                raise EOFError("The keeper ended before it said what to run")
+                raise EOFError("The keeper ended before it sent the model to run")
             received += data
         line: dict[str, Any] = json.loads(received)
         return line
 
     def tell(self, event: str, **fields: object) -> None:
-        """Send an event; a keeper that is gone, or does not read, misses it."""
+        """Send an event; it is lost if the keeper is gone or does not read."""
         line = json.dumps({"event": event, **fields}, default=str) + "\n"
         # It is a blocking socket, and nothing here may wait for the keeper.
         with suppress(OSError):
             self._socket.send(line.encode(), socket.MSG_DONTWAIT)
 
     def watch(self, loop: asyncio.AbstractEventLoop, on_end: Callable[[], None]) -> None:
-        """Call `on_end` in the loop at the end of file, and end the process SECONDS_TO_END later whatever it does.
+        """Call `on_end` in the loop at the end of file, and end the process SECONDS_TO_END later in any case.
 
-        A thread waits for it: the loop may be held up by a model that blocks.
+        A thread waits for it, since a model may block the loop.
         """
         threading.Thread(target=self._wait_for_end, args=(loop, on_end), name="keeper", daemon=True).start()
 
@@ -56,12 +56,12 @@ class Keeper:
         os._exit(self._exit_status)
 
     def end(self) -> None:
-        """Let this process end as if the keeper had gone; also from a signal's handler."""
+        """Let this process end as if the keeper were gone; may be called from a signal handler."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RD)
 
     def unloaded(self) -> None:
-        """Note that nothing is left to do: if threads of the model hold the process up, its end is still a good one."""
+        """Record success: if threads of the model keep the process alive, its exit status is still 0."""
         self._exit_status = 0
 
 

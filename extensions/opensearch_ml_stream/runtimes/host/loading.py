@@ -1,4 +1,4 @@
-"""From a model's folder and settings to an object of its class, loaded."""
+"""Load a model: read its settings, construct its class, call `load()`, describe it."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from opensearch_ml_stream.runtimes.host.failures import type_of
 
 
 class CannotLoad(Exception):
-    """The model cannot be loaded; the text says the exception and where to look."""
+    """The model cannot be loaded; the text has the exception and where to look."""
 
     def __init__(self, error: BaseException, where: str) -> None:
         super().__init__(f"{type_of(error)}: {error} ({where})")
@@ -25,7 +25,7 @@ def read_settings(folder: str, settings: dict[str, Any]) -> Any:
         read.name = read.name or os.path.basename(folder)
         read.parameters = read.parameters or module.ModelParameters()
         read.parameters.uri = read.parameters.uri or folder
-    except Exception as error:  # what is raised is the affair of whose ModelSettings these are
+    except Exception as error:  # MLServer's ModelSettings, or ours, may raise anything
         raise CannotLoad(error, "model-settings.json") from error
     return read
 
@@ -74,7 +74,7 @@ def _class_name(model: Any) -> str:
 
 
 async def describe(model: Any) -> dict[str, Any]:
-    """Ask the model for its metadata and shape it as the `ready` event has it. CannotLoad if it raises."""
+    """Return the model's metadata in the form of the `ready` event. CannotLoad if it raises."""
     try:
         metadata = await model.metadata()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The life of the process: start, load, serve, unload."""
+"""The process of a model: start, load, serve, unload."""
 
 import asyncio
 import gc
@@ -84,7 +84,7 @@ class _Process:
         self._log = log
         self._figures = Figures()
         self._connections: set[WorkerConnection] = set()
-        self._failed = False  # the model's code ended the process
+        self._failed = False  # the model's code has ended the process
 
     async def run(self) -> int:
         """Load, serve until the keeper ends it, unload. The exit status."""
@@ -112,12 +112,12 @@ class _Process:
         return 1 if self._failed else 0
 
     def _prepare(self) -> Any:
-        """Read the settings; what is set here of the context holds in all tasks."""
+        """Read the settings, and set the context of all tasks."""
         install_mlserver_alias()
         settings = loading.read_settings(self._start["folder"], self._start["settings"])
         _configure_logger(self._start.get("server_settings") or {}, self._log)
         context = import_module("mlserver.context")
-        # By these, MLServer's logger and metrics know the model.
+        # MLServer's logger and metrics use these.
         context.model_name_var.set(settings.name)
         context.model_version_var.set(settings.version or "")
         return settings
@@ -126,7 +126,7 @@ class _Process:
         implementation = self._start["settings"].get("implementation") or ""
         model = loading.construct(self._start["folder"], implementation, settings)
         await loading.load(model)
-        # What loading made stays: looking through it again and again for garbage would stop streams.
+        # Loaded objects stay; scanning them for garbage would interrupt streams.
         gc.collect()
         gc.freeze()
         return model
@@ -135,7 +135,7 @@ class _Process:
         predict, settings = model.predict, model.settings
         if settings.max_batch_size > 1 and settings.max_batch_time > 0:
             batcher = AdaptiveBatcher(predict, settings.max_batch_size, settings.max_batch_time, self._figures)
-            # As in MLServer, what the model itself predicts, say for a stream, is batched too.
+            # As in MLServer, the model's own calls of predict() are batched, too.
             predict = model.predict = batcher.predict
         served = ServedModel(model, predict, handlers.application, self._figures, self._log, self._end_by_model)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -170,10 +170,10 @@ class _Process:
         return tell
 
     def _write_metrics(self, metrics: MetricsFile, left_out: list[str]) -> list[str]:
-        """Write what the model has counted; the log says which of its metrics are left out, and why none is there."""
+        """Write the model's metrics; log which of them are left out, and failures."""
         try:
             now = metrics.write()
-        except OSError:  # of the disk, and not of the model's
+        except OSError:  # an error of the disk, not of the model
             raise
         except Exception as error:  # noqa: BLE001 - a model registers what it likes
             self._log.raised("a metric", error)
@@ -216,7 +216,7 @@ async def _guarded_unload(model: Any, log: FailureLog) -> None:
 
 
 def _configure_logger(server_settings: Mapping[str, Any], log: FailureLog) -> None:
-    """Let MLServer's logger write as its server would; without it, messages below warnings are lost."""
+    """Configure MLServer's logger as its server does; otherwise messages below warnings are lost."""
     try:
         settings = import_module("mlserver.settings").Settings(**server_settings)
         import_module("mlserver.logging").configure_logger(settings)

@@ -1,4 +1,4 @@
-"""The loaded model as calls use it: JSON in, JSON out, with the names that MLServer fills in."""
+"""The loaded model for calls: JSON in, JSON out, with the names that MLServer fills in."""
 
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,10 +15,9 @@ Predict = Callable[[Any], Awaitable[Any]]
 
 
 class ServedModel:
-    """A model, `predict` as it is called (it may batch), and what is counted and logged of it.
+    """A model with its `predict` (which may batch), its figures and its log.
 
-    `handlers` is the application of its custom handlers. `end` ends the process;
-    for what must not be survived, such as SystemExit.
+    `handlers` is the application of its custom handlers. `end` ends the process, as after SystemExit.
     """
 
     def __init__(
@@ -42,24 +41,24 @@ class ServedModel:
         self._mlserver_error: type[Exception] = import_module("mlserver.errors").MLServerError
 
     def decode(self, payload: bytes, identifier: str | None = None) -> Any:
-        """Decode a request. It gets `identifier`, without one it keeps its own or gets a new one, as in MLServer.
+        """Decode a request. It gets `identifier`; without one it keeps its own or gets a new one, as in MLServer.
 
-        MalformedRequest for what is no request.
+        MalformedRequest if it is not a request.
         """
         request = wire.decode_request(self._types, payload)
         request.id = identifier or request.id or str(uuid.uuid4())
         return request
 
     def encode(self, response: Any, identifier: str) -> bytes:
-        """Encode a response to the request with that identifier. TypeError or ValueError for what is none."""
+        """Encode a response to the request with that identifier. TypeError or ValueError if it is not a response."""
         return wire.encode_response(response, model_name=self._name, model_version=self._version, request_id=identifier)
 
     async def handle(self, message: bytes) -> bytes:
-        """Let a custom handler respond to an HTTP request; both are messages as frames have them."""
+        """Let a custom handler respond to an HTTP request; both are messages in the format of frames."""
         return await respond(self._handlers, message)
 
     def error_payload(self, error: BaseException) -> bytes:
-        """Encode what an ERROR frame says of an exception."""
+        """Encode an exception for an ERROR frame."""
         return error_payload(error, self._mlserver_error)
 
     def predict_stream(self, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:

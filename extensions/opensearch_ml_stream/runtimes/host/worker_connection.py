@@ -19,12 +19,12 @@ from opensearch_ml_stream.runtimes.frames import (
 from opensearch_ml_stream.runtimes.host.served_model import ServedModel
 from opensearch_ml_stream.runtimes.interface.wire import MalformedRequest
 
-HIGH_WATER = 1024 * 1024  # bytes that wait for the worker, above which no stream goes on
-FLUSH_AT = 256 * 1024  # bytes that one turn of the event loop may hold back
+HIGH_WATER = 1024 * 1024  # bytes waiting for the worker, above which streams pause
+FLUSH_AT = 256 * 1024  # bytes that are held back in one turn of the event loop
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 SECONDS_TO_CANCEL = 5.0
-SLICE_SECONDS = 0.001  # for which a stream that never waits may hold the event loop
+SLICE_SECONDS = 0.001  # for which a stream that never waits may occupy the event loop
 
 DATA, END, ERROR, READ = (
     int(Kind.DATA),
@@ -35,10 +35,10 @@ DATA, END, ERROR, READ = (
 
 
 class WorkerConnection(asyncio.Protocol):
-    """Takes a worker's calls; what they send in one turn of the event loop goes out in one write.
+    """Takes a worker's calls; frames of one turn of the event loop are written together.
 
-    `connections` are those that are open; it adds and discards itself. `turn` counts the writes, `writable` is set
-    while streams may go on.
+    `connections` are the open ones; it adds and removes itself. `turn` counts the writes, `writable` is set while the
+    worker reads.
     """
 
     def __init__(self, model: ServedModel, connections: set["WorkerConnection"]) -> None:
@@ -81,7 +81,7 @@ class WorkerConnection(asyncio.Protocol):
         self.writable.set()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came: whole frames, or a part of one."""
+        """Read whole frames, or a part of one."""
         try:
             for number, kind, payload in self._parser.feed(data):
                 self._take(number, kind, payload)
@@ -121,7 +121,7 @@ class WorkerConnection(asyncio.Protocol):
             call.predict(payload)
 
     def ended(self, number: int, call: "Call") -> None:
-        """Forget a call; what still comes for it is dropped."""
+        """Remove a call; frames that still come for it are dropped."""
         if self._calls.get(number) is call:
             del self._calls[number]
             self.model.figures.in_flight -= 1
@@ -141,7 +141,7 @@ class WorkerConnection(asyncio.Protocol):
         self.flush()
 
     def flush(self) -> None:
-        """Write what is held back."""
+        """Write the frames that are held back."""
         self.turn += 1
         self._write()
 
@@ -207,10 +207,10 @@ class Call:
             self._granted.set_result(None)
 
     def cancel(self) -> "asyncio.Task[None]":
-        """Cancel the model's work; nothing more is sent of it. What goes on for 5 s is cancelled again and left."""
+        """Cancel the model's work; nothing more of it is sent. After 5 s more cancel it again, and give it up."""
         if not self._cancelled:
             self._cancelled = True
-            if self._started:  # a task that is cancelled before its first step would not clear up
+            if self._started:  # a task that is cancelled before its first step would not clean up
                 self._task.cancel()
             self._overdue = self._task.get_loop().call_later(SECONDS_TO_CANCEL, self._give_up)
         return self._task
@@ -231,7 +231,7 @@ class Call:
             if not self._cancelled:
                 self._connection.send(self._number, END)
         except asyncio.CancelledError as error:
-            if not self._cancelled:  # the model's own, say of a task that it awaited
+            if not self._cancelled:  # raised in the model, as by a task that it awaited
                 self._failed(name, error)
         except Exception as error:  # noqa: BLE001 - a model raises what it likes
             self._failed(name, error)
@@ -271,12 +271,12 @@ class Call:
         turn, since = connection.turn, monotonic()
         try:
             async for response in responses:
-                if self._cancelled:  # and the model has kept on
+                if self._cancelled:  # the model has ignored it
                     return
                 self._send_data(encode(response, identifier))
                 if self._credit <= 0 or not writable.is_set():
                     await self._may_send()
-                elif turn != connection.turn:  # what it sent before has gone: it has waited for something since
+                elif turn != connection.turn:  # earlier frames were written: the stream has waited since
                     turn, since = connection.turn, monotonic()
                 elif monotonic() - since >= SLICE_SECONDS:
                     connection.flush()
@@ -302,10 +302,10 @@ class Call:
 
 
 class StreamedRequests:
-    """An async iterator: the first request at once, the others as they come, until the worker sends no more.
+    """The requests of one stream as an async iterator: the first at once, the others as they come.
 
-    `ask` is called once for each further request that is waited for, before it has come. All have the identifier of
-    the first, as in MLServer. MalformedRequest out of the iteration for what is no request.
+    `ask` is called for each further request that is waited for. All have the identifier of the first, as in MLServer.
+    The iteration raises MalformedRequest for a malformed request.
     """
 
     def __init__(self, model: ServedModel, payload: bytes, ask: Callable[[], None]) -> None:
@@ -326,13 +326,13 @@ class StreamedRequests:
         return identifier
 
     def add(self, payload: bytes) -> None:
-        """Take one more request."""
+        """Add a request."""
         self._payloads.append(payload)
         self._has_asked = False
         self._wake()
 
     def end(self) -> None:
-        """End the iteration behind what has come."""
+        """End the iteration after the requests that have come."""
         self._ended = True
         self._wake()
 
@@ -358,7 +358,7 @@ class StreamedRequests:
         return self._model.decode(self._payloads.popleft(), self._identifier)
 
     async def aclose(self) -> None:
-        """End the iteration, as that of the async generator that MLServer passes."""
+        """End the iteration, like that of MLServer's async generator."""
         self._first = None
         self._payloads.clear()
         self.end()

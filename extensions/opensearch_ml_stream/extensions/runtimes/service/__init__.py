@@ -1,1 +1,1 @@
-"""Models that run in processes of this server: their folders, their processes, and the calls to them."""
+"""The workers' side of runtimes: calls of models that run in processes of this server."""

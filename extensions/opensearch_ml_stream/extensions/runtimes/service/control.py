@@ -1,4 +1,4 @@
-"""Control socket: by it the workers ask the keeper to load and to unload models. One JSON line each way."""
+"""The control socket, over which workers ask the keeper to load and unload models: one JSON line each way."""
 
 import asyncio
 import json
@@ -27,13 +27,13 @@ log = logging.getLogger("opensearch_ml_stream")
 
 
 class RuntimeControl:
-    """Asks the keeper, whose socket is in the `folder` of the runtimes."""
+    """Sends commands to the keeper, whose socket is in the `folder` of the runtimes."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / CONTROL_SOCKET
 
     async def find(self, name: str) -> None:
-        """Load the models of that name whose folders have come since, if any; return once they are in the store."""
+        """Load new folders with models of that name, if any; return once they are in the store."""
         if self._has_keeper():
             await self._ask("find", name)
 
@@ -52,7 +52,7 @@ class RuntimeControl:
     async def _ask_of_here(self, operation: Operation, name: str) -> None:
         if not self._has_keeper():
             raise NotFound(
-                f"The runtime of model {name} is not on this server; its folder is to be given with --models"
+                f"The runtime of model {name} is not on this server; start it with --models and the model's folder"
             )
         await self._ask(operation, name)
 
@@ -81,7 +81,7 @@ class RuntimeControl:
 
 @asynccontextmanager
 async def serving_control(folder: Path, obey: Obey) -> AsyncIterator[None]:
-    """Let `obey` do what workers ask for, while the block runs."""
+    """Serve the commands of workers by `obey` while the block runs."""
     path = folder / CONTROL_SOCKET
     path.unlink(missing_ok=True)  # that of a keeper before this one
 

@@ -1,4 +1,4 @@
-"""Custom handlers of runtimes: routes of a model's own, at paths that the server itself has nothing at."""
+"""Custom handlers of runtimes: routes of a model's own, at paths that the server itself does not use."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -36,7 +36,7 @@ from opensearch_ml_stream.rest_handlers.http.responses import ERROR_FORM, echoed
 from opensearch_ml_stream.runtimes.frames import MalformedFrame, pack_message, unpack_message
 from opensearch_ml_stream.runtimes.path_templates import pattern_of
 
-# Of the body as it came: the handler gets it whole and decompressed.
+# Headers of the body as it was sent: the handler gets it whole and decompressed.
 _OF_THE_TRANSFER = ("content-length", "content-encoding", "transfer-encoding", "connection", "expect")
 MAX_HEAD_BYTES = 64 * 1024  # of a response; its body has a limit of its own
 _WITHOUT_BODY = (204, 304)
@@ -44,7 +44,7 @@ _WITHOUT_BODY = (204, 304)
 
 @dataclass(frozen=True, slots=True)
 class HandlerRequest:
-    """A request as a handler gets it: the path decoded, the query as it was sent, no credentials in the headers."""
+    """A request for a handler: the path decoded, the query as it was sent, no credentials in the headers."""
 
     method: str
     path: str
@@ -55,7 +55,7 @@ class HandlerRequest:
 
 @dataclass(frozen=True, slots=True)
 class HandlerResponse:
-    """What a handler responds with."""
+    """The response of a handler."""
 
     status: int
     headers: Sequence[tuple[str, str]]
@@ -63,7 +63,7 @@ class HandlerResponse:
 
 
 class CustomHandlers:
-    """The ASGI endpoint of all custom handlers; errors are as those of `/v2`."""
+    """The ASGI endpoint of all custom handlers; errors have the form of `/v2`."""
 
     def __init__(self, models: "HandlerCalls", in_flight: InFlightResponses, gate: Gate, paths: Paths) -> None:
         self._models = models
@@ -72,7 +72,7 @@ class CustomHandlers:
         self._paths = paths
 
     def before(self, not_found: ASGIApp) -> ASGIApp:
-        """Return the endpoint of all paths that no route has; `not_found` is for those that no handler has either."""
+        """Return the endpoint for paths without a route; `not_found` is for those without a handler, too."""
 
         async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
             found = (
@@ -143,7 +143,7 @@ class HandlerCalls:
         return self._handlers.find(path)
 
     async def handle(self, caller: Caller, name: str, request: HandlerRequest) -> HandlerResponse:
-        """Call the handler as a prediction of its model is: counted, limited, charged, within the model's times."""
+        """Call the handler like a prediction of its model: counted, limited, charged, with the model's timeouts."""
         status = self._runtimes.current().get(name)
         if status is None:
             raise runtime_errors.unknown_model(name)
@@ -220,7 +220,7 @@ def request_message(request: HandlerRequest) -> bytes:
 
 
 def read_response(model: str, message: bytes) -> HandlerResponse:
-    """Read the message of a response; UpstreamError for what is none."""
+    """Read the message of a response; UpstreamError if it is malformed."""
     try:
         head, body = unpack_message(message)
         status: Any = head["status"]
@@ -228,5 +228,5 @@ def read_response(model: str, message: bytes) -> HandlerResponse:
         if not isinstance(status, int) or not 200 <= status <= 599:
             raise ValueError("no status of a response")
     except (MalformedFrame, LookupError, TypeError, ValueError) as error:
-        raise UpstreamError(f"A custom handler of model {model} responded with what is no response: {error}") from None
+        raise UpstreamError(f"A custom handler of model {model} sent a malformed response: {error}") from None
     return HandlerResponse(status, headers, b"" if status in _WITHOUT_BODY else body)

@@ -1,7 +1,7 @@
-"""Engine calls: a worker's calls of the servers that engines ship, over HTTP on the loopback interface.
+"""A worker's calls of the servers that engines ship, over HTTP on the loopback interface.
 
-Where a server is, and its key, the process beside it tells at its socket: they are in no document, and a connector that
-names the same address has no key.
+The process beside a server gives its address and key over a socket. Neither is in a document, so a user's connector to
+the same address has no key.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ from opensearch_ml_stream.plugin.upstream.clients.native_client import NativeUps
 from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
 from opensearch_ml_stream.runtimes.host.engine_socket import FAILED
 
-TELL_SECONDS = 10.0  # for the process beside a server to tell where that is
+TELL_SECONDS = 10.0  # for the process beside a server to give its address
 
 
 @dataclass(slots=True)
 class _Server:
-    """Where an engine's server is, and the connection that says for how long it is called."""
+    """An engine's server, and the connection that stays open for as long as it is called."""
 
     url: str
     key: str
@@ -46,8 +46,8 @@ class _Server:
 class EngineCalls(AbstractAsyncContextManager["EngineCalls"]):
     """The calls of one worker; leaving it closes its connections.
 
-    They go by a client of their own: the settings of providers' addresses do not hold for it, nor do proxies, and no
-    connector of a user gets one of its connections.
+    They have a client of their own, to which the settings for providers' addresses and proxies do not apply, and whose
+    connections no user's connector gets.
     """
 
     def __init__(self, models: RuntimeModels, settings: Settings) -> None:
@@ -85,13 +85,13 @@ class EngineCalls(AbstractAsyncContextManager["EngineCalls"]):
                 raise
 
     def _ready(self, name: str) -> list[str]:
-        """Return the sockets of the processes that may be called, those with the fewest calls of this worker first."""
+        """Return the sockets of the callable processes, those with the fewest calls of this worker first."""
         ready = self._models.callable_sockets(name)
         return sorted(ready, key=lambda socket: (self._calls[socket], random()))
 
     @asynccontextmanager
     async def _found(self, name: str, sockets: Iterable[str]) -> AsyncIterator[_Server]:
-        """Ask the processes in turn where their servers are; the first that tells is called."""
+        """Ask the processes in turn for their servers; the first that responds is called."""
         failure = OSError()
         for socket in sockets:
             try:

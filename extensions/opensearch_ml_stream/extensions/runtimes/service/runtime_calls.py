@@ -1,4 +1,4 @@
-"""Runtime calls: a worker's calls of the processes of runtime models."""
+"""A worker's calls of the processes of runtime models."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -20,9 +20,9 @@ from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD, Kind
 
 
 class FurtherRequests:
-    """Fetches a request whenever the model waits for one, and not before: a client that is faster has to wait.
+    """Fetches the further requests of a stream, each when the model waits for one: a faster client has to wait.
 
-    An error in place of a request ends the stream with it, and the model's work.
+    An error in place of a request ends the stream and the model's work.
     """
 
     __slots__ = ("_asked", "_fetch", "_model", "_task")
@@ -34,11 +34,11 @@ class FurtherRequests:
         self._task: asyncio.Task[None] | None = None
 
     def ask(self) -> None:
-        """Note that the model waits for a request."""
+        """Record that the model waits for a request."""
         self._asked.set()
 
     def start(self, response: RuntimeResponse) -> None:
-        """Serve the call of that response from now on."""
+        """Begin to fetch requests for the call of that response."""
 
         def ended(task: asyncio.Task[None]) -> None:
             if not task.cancelled() and isinstance(error := task.exception(), Exception):
@@ -48,7 +48,7 @@ class FurtherRequests:
         self._task.add_done_callback(ended)
 
     async def stop(self) -> None:
-        """Fetch no more; return when nothing of it goes on."""
+        """Stop fetching; return when that has ended."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -87,30 +87,30 @@ class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
     ) -> AbstractAsyncContextManager[UpstreamResponse]:
         """Call the model of a runtime's URL, and wait for its first response. Leaving the context early cancels it.
 
-        The body is the response in JSON; of a stream each of them with SEPARATOR behind it. `further` is called for a
-        stream's further request when the model waits for one; what it raises ends the response.
+        The body is the response in JSON; in a stream SEPARATOR follows each response. `further` is called for a
+        stream's next request when the model waits for one; an error that it raises ends the response.
 
-        NotFound if there is no such model, Unavailable while it is loading, Throttled (429) if its process leaves
-        MAX_UNREAD bytes of requests unread, UpstreamError if that has ended or ends; RaisedByModel for what the model
-        raises with a status of its own, UpstreamError for anything else.
+        NotFound if there is no such model, Unavailable while it is loading, Throttled (429) if its process has left
+        MAX_UNREAD bytes of requests unread, UpstreamError if the process ends. For an error that the model raises:
+        RaisedByModel if it has a status, else UpstreamError.
         """
         kind = Kind.STREAM if request.url.endswith(STREAM_PATH) else Kind.PREDICT
         return _Call(self, runtime_name(request.url), kind, request.body, further)
 
     def handle(self, model: str, message: bytes) -> AbstractAsyncContextManager[UpstreamResponse]:
-        """Call a custom handler of the model, as `open` does. The request, and the body, are messages as of frames."""
+        """Call a custom handler of the model, as `open` does. Request and body are messages in the format of frames."""
         return _Call(self, model, Kind.HANDLE, message)
 
     def processes(self, model: str) -> "Sequence[_Process]":
-        """Return the processes that may be called, those with the fewest calls of this worker first."""
+        """Return the callable processes, those with the fewest calls of this worker first."""
         ready = self.models.callable_sockets(model)
         if len(ready) == 1:
             return (self._process(model, ready[0]),)
-        # Of those with as few calls any: other workers choose too.
+        # At random among equals, since other workers choose, too.
         return sorted((self._process(model, socket) for socket in ready), key=lambda process: (process.calls, random()))
 
     def unreachable(self, model: str, error: OSError) -> MLStreamError:
-        """Return the error for processes that cannot be connected to: what a call gets now, if that is another."""
+        """Return the error for processes that cannot be connected to, or the error of a call now, if it has another."""
         try:
             self.models.callable_sockets(model)
         except MLStreamError as known:
@@ -172,7 +172,7 @@ class _Process:
 
 
 class _Call(AbstractAsyncContextManager[UpstreamResponse]):
-    """One call: whatever happens inside, it is counted, and let go of exactly once."""
+    """One call, which is counted and released exactly once, whatever happens."""
 
     __slots__ = ("_body", "_calls", "_connection", "_further", "_kind", "_model", "_number", "_process")
 
@@ -213,7 +213,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         await self._leave()
 
     async def _connect(self, processes: Iterable[_Process]) -> RuntimeConnection:
-        """Return the connection to the first process that can be reached; nothing was sent to those before it."""
+        """Return the connection to the first reachable process; nothing was sent to the others."""
         failure: OSError | None = None
         for process in processes:
             self._count(process)
@@ -225,7 +225,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         raise self._calls.unreachable(self._model, failure)
 
     def _count(self, process: _Process | None) -> None:
-        """Count the call for this process alone."""
+        """Count the call for this process only."""
         if self._process is not None:
             self._process.calls -= 1
         self._process = process

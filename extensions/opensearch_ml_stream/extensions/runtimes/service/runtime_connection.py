@@ -1,4 +1,4 @@
-"""Runtime connection: all calls of one worker to one process of a runtime, over one Unix socket."""
+"""A worker's connection to one process of a runtime: all its calls, over one Unix socket."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from opensearch_ml_stream.runtimes.frames import FrameParser, Kind, MalformedFra
 
 _LAST_NUMBER = 2**32 - 1  # that a call may have
 
-# As numbers: a member of an IntEnum is compared at several times the price, and this is done for each frame.
+# As plain integers: comparing members of an IntEnum costs several times as much, and this is done for each frame.
 _DATA, _END, _ERROR, _READ = int(Kind.DATA), int(Kind.END), int(Kind.ERROR), int(Kind.READ)
 
 
 class RuntimeConnection(asyncio.Protocol):
-    """The worker's side of a connection. What it sends in one turn of the loop is written at once.
+    """The worker's side of a connection. Frames of one turn of the loop are written together.
 
-    `on_lost` is called when the connection has ended, whoever ended it; its calls have failed by then. `is_unloaded`
-    tells whether the model is not to be called any more.
+    `on_lost` is called when the connection has ended, after its calls have failed. `is_unloaded` returns whether the
+    model was unloaded.
     """
 
     __slots__ = (
@@ -49,9 +49,9 @@ class RuntimeConnection(asyncio.Protocol):
     def begin(self, kind: Kind, request: bytes, asked: Callable[[], None] | None = None) -> tuple[int, RuntimeResponse]:
         """Send a request, and return the number of the call and its response.
 
-        A stream has one request, unless `asked` is given, which is called when the model waits for a further one: that
-        is sent by the response's `send_request` then. Throttled if the process leaves too much of what was sent before
-        unread; a call whose client has left is among that.
+        A stream has one request, unless `asked` is given, which is called when the model waits for another one; the
+        response's `send_request` sends that. Throttled if the process has left too many bytes unread, also of calls
+        whose clients have disconnected.
         """
         unread = 0 if self._transport is None else self._transport.get_write_buffer_size()
         if unread > runtime_errors.MAX_UNREAD:
@@ -67,7 +67,7 @@ class RuntimeConnection(asyncio.Protocol):
         return number, response
 
     def leave(self, number: int) -> None:
-        """Let go of a call; cancel it if it is not over. What still comes of it is dropped."""
+        """Release a call; cancel it if it is not over. Frames that still come for it are dropped."""
         response = self._calls.pop(number, None)
         if response is not None:
             response.stop()
@@ -77,7 +77,7 @@ class RuntimeConnection(asyncio.Protocol):
             self._transport.close()
 
     def send(self, number: int, kind: Kind, payload: bytes) -> None:
-        """Write a frame with all others of this turn of the loop."""
+        """Send a frame, together with all others of this turn of the loop."""
         if not self._outgoing:
             self._loop.call_soon(self._flush)
         self._outgoing.append(frame(number, kind, payload))
@@ -88,7 +88,7 @@ class RuntimeConnection(asyncio.Protocol):
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Hand each call what has come for it, together."""
+        """Deliver to each call all that has come for it."""
         calls = self._calls
         reached: list[RuntimeResponse] = []
         problem: str | None = None

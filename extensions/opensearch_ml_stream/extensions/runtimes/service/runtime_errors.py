@@ -1,4 +1,4 @@
-"""Errors of calls of runtime models: what is wrong, where, and what to do. No message holds a request."""
+"""Errors of calls of runtime models: what is wrong, where, and what to do. No message contains a request."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -20,11 +20,11 @@ from opensearch_ml_stream.extensions.v2.face import RaisedByModel, Unloaded
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, ResponseFailed
 from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD
 
-MAX_UNREAD = 256 * 1024 * 1024  # bytes of requests that one process may leave unread in a worker, but for the last one
+MAX_UNREAD = 256 * 1024 * 1024  # bytes of requests that a process may leave unread in a worker, before the last one
 
 
 def unknown_model(name: str) -> NotFound:
-    """Return the error for a name that no folder of models has."""
+    """Return the error for a name that no model has."""
     return NotFound(
         f"There is no runtime model {name} on this server: start it with `serve --models DIR`, where a folder in DIR "
         "holds a model-settings.json with this name"
@@ -48,7 +48,7 @@ def loading(name: str) -> Unavailable:
 
 
 def unloaded(name: str) -> Unloaded:
-    """Return the error for a model that is unloaded, or was before it responded."""
+    """Return the error for a model that is unloaded, or was unloaded before it responded."""
     return Unloaded(f"Model not ready yet. Please deploy the model first: {name} is unloaded")
 
 
@@ -69,7 +69,7 @@ def restarting(name: str, processes: Sequence[ProcessStatus]) -> UpstreamError:
 
 
 def not_taken(name: str, size: int) -> Throttled:
-    """Return the error for a call behind more bytes of requests than a process may leave unread."""
+    """Return the error for a call of a process that has left too many bytes of requests unread."""
     return Throttled(
         f"The process of runtime model {name} has left {size} bytes of requests unread; {MAX_UNREAD} are allowed. It "
         "is busy: send the request again later, or give the model more processes (parallel_workers)",
@@ -111,9 +111,9 @@ def ended_in_the_middle(name: str) -> UpstreamError:
 
 
 def malformed(name: str, problem: str) -> UpstreamError:
-    """Return the error for a process that sends what is no frame; `problem` holds none of it."""
+    """Return the error for a process that sends malformed frames; `problem` contains nothing of them."""
     return UpstreamError(
-        f"The process of runtime model {name} sent what is no frame: {problem}. Check that its code does not write to "
+        f"The process of runtime model {name} sent a malformed frame: {problem}. Check that its code does not write to "
         "sockets that it has not opened"
     )
 
@@ -128,7 +128,7 @@ def fell_silent(name: str, seconds: float) -> ReadTimedOut:
 
 
 def raised_before(name: str, payload: bytes) -> UpstreamError:
-    """Return the error for what a model raised in place of its first response; `payload` is the frame's."""
+    """Return the error that a model raised before its first response; `payload` is the frame's."""
     said = _read(payload)
     kind = RaisedByModel if said.is_own else UpstreamError
     error = kind(said.reason(name), provider_status=said.status, retry_after="1" if said.status == 429 else None)
@@ -138,13 +138,13 @@ def raised_before(name: str, payload: bytes) -> UpstreamError:
 
 
 def raised_in_the_middle(name: str, payload: bytes) -> ResponseFailed:
-    """Return the error for what a model raised after some of its responses."""
+    """Return the error that a model raised after some of its responses."""
     said = _read(payload)
     return ResponseFailed(said.reason(name), provider_status=said.status)
 
 
 class _Raised(NamedTuple):
-    """What an ERROR frame says. `is_own`: the model itself gave the status."""
+    """The contents of an ERROR frame. `is_own`: the model itself gave the status."""
 
     status: int | None = None
     is_own: bool = False
@@ -157,7 +157,7 @@ class _Raised(NamedTuple):
 
 
 def _read(payload: bytes) -> _Raised:
-    """Read an ERROR frame; what it does not say, or not well, is left out."""
+    """Read an ERROR frame; members that are missing or malformed are left out."""
     try:
         said: Any = orjson.loads(payload)
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""Runtime models as the keeper has last written them."""
+"""The runtime models, read from the status file."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +8,7 @@ from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE,
 
 
 class RuntimeModels:
-    """The models by name, read again when the keeper has written them; `folder` is that of the runtimes."""
+    """The models by name, read again when the keeper has written the file; `folder` is that of the runtimes."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / STATUS_FILE
@@ -16,9 +16,9 @@ class RuntimeModels:
         self._models: dict[str, ModelStatus] = {}
 
     def current(self) -> dict[str, ModelStatus]:
-        """Return the models; none without a keeper. The same object for as long as nothing was written.
+        """Return the models; none without a keeper. The object is the same until the file is written again.
 
-        While the file cannot be read, as no descriptor is left, they are as they were.
+        While the file cannot be read, for lack of file descriptors, the last ones are returned.
         """
         try:
             found = self._path.stat()
@@ -34,7 +34,7 @@ class RuntimeModels:
         return self._models
 
     def callable_sockets(self, name: str) -> list[str]:
-        """Return the sockets of a model's processes that may be called, one at least; raises what a call would."""
+        """Return the sockets of a model's callable processes, at least one; raises what a call would raise."""
         status = self.current().get(name)
         if status is None:
             raise runtime_errors.unknown_model(name)
@@ -44,6 +44,6 @@ class RuntimeModels:
         return ready
 
     def is_unloaded(self, name: str) -> bool:
-        """Return whether a model is unloaded, and stays so until somebody loads it."""
+        """Return whether a model is unloaded, and stays so until it is loaded explicitly."""
         status = self.current().get(name)
         return status is not None and status.state == "UNLOADED"

@@ -1,4 +1,4 @@
-"""Runtimes as a connector protocol: how a model that runs here is called and loaded, and what it is to V2."""
+"""Runtimes as a connector protocol: how models that run here are called, loaded and described to V2."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -40,14 +40,14 @@ _STATES = {"READY": "READY", "LOADING": "LOADING"}  # MLServer's; any other is U
 
 @dataclass(frozen=True, slots=True)
 class RuntimeProtocol(V2Repository):
-    """Fits `plugin.connector_protocol.ConnectorProtocol`: the models that have an id and a URL of runtimes."""
+    """Fits `plugin.connector_protocol.ConnectorProtocol`: the models with an id and a URL of runtimes."""
 
     calls: RuntimeCalls
     engine_calls: EngineCalls
     control: RuntimeControl
 
     def find(self, model_id: str, connector: Connector) -> "Runtime | Engine | None":
-        """Return the runtime that a model is; None for any other, whatever its URL."""
+        """Return the runtime of a model; None for any other model, whatever its URL."""
         models = self.calls.models
         if (name := find_runtime(model_id, connector)) is not None:
             return Runtime(name, connector, models, self.control, self.calls)
@@ -60,7 +60,7 @@ class RuntimeProtocol(V2Repository):
         return runtime_model_id(name, version)
 
     def is_unloaded(self, model_id: str) -> bool | None:
-        """Return whether the keeper has unloaded a model; None for one that has no processes here."""
+        """Return whether the keeper has unloaded a model; None for a model without processes here."""
         if not is_runtime_id(model_id):
             return None
         models = self.calls.models.current().values()
@@ -68,11 +68,11 @@ class RuntimeProtocol(V2Repository):
         return None if found is None or found.is_provided else found.state == "UNLOADED"
 
     async def find_new(self, name: str) -> None:
-        """Load the models of that name whose folders have come since, if any."""
+        """Load new folders with models of that name, if any."""
         await self.control.find(name)
 
     def index_entry(self, model_id: str, source: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return state, reason and version as the keeper has last written them."""
+        """Return state, reason and version from the status file."""
         connector = read_model(source).connector if is_runtime_id(model_id) else None
         runtime = None if connector is None else self.find(model_id, connector)
         if runtime is None:
@@ -87,7 +87,7 @@ class RuntimeProtocol(V2Repository):
 
 @dataclass(frozen=True, slots=True)
 class _Kept(KnowsReadiness):
-    """What a keeper does with a model of that name, and what it has last written of it."""
+    """A model that the keeper loads and unloads, and its last status."""
 
     model: str
     connector: Connector
@@ -107,7 +107,7 @@ class _Kept(KnowsReadiness):
         await self.control.unload(self.model)
 
     def status(self) -> ModelStatus | None:
-        """Return what the keeper has last written; None if the model is not here."""
+        """Return the model's last status; None if the model is not here."""
         return self.models.current().get(self.model)
 
     def check_ready(self) -> None:
@@ -126,7 +126,7 @@ class Engine(_Kept):
 
     @property
     def own_requests(self) -> None:
-        """The connector says how they are made."""
+        """None: the connector has templates."""
         return
 
     def open(
@@ -144,17 +144,17 @@ class Runtime(_Kept, SpeaksV2):
 
     @property
     def own_requests(self) -> "Runtime":
-        """They have no template."""
+        """The runtime itself: there are no templates."""
         return self
 
     @property
     def spec(self) -> Streaming:
-        """How streams of runtimes are decoded."""
+        """The decoder of runtimes' streams."""
         return RUNTIME_STREAM
 
     @property
     def inputs(self) -> ModelInputs:
-        """What `request_body` makes tensors and parameters of, as far as conversations have it."""
+        """The members of conversations that become tensors and parameters."""
         return CONVERSATION_INPUTS
 
     def action(self, action_type: str) -> RuntimeAction:
@@ -169,7 +169,7 @@ class Runtime(_Kept, SpeaksV2):
         return predict_steps(self.connector.parameters, predict_input)
 
     def readable_text(self, body: bytes) -> str:
-        """Return a request with the texts that the runtime decodes of it."""
+        """Return a request with its base64 texts decoded."""
         return readable_body(body)
 
     def open(
@@ -189,11 +189,11 @@ class Runtime(_Kept, SpeaksV2):
         return None if status is None else status.version
 
     def inference_parameters(self, request: InferenceRequest, id: str, *, has_fallbacks: bool) -> Mapping[str, str]:
-        """Return the request as the one parameter that it goes on in."""
+        """Return the request as one parameter."""
         return inference_parameters(request, id, has_fallbacks=has_fallbacks)
 
     def metadata(self, name: str, versions: Sequence[str], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what the model has told of itself when it was loaded."""
+        """Return what the model said of itself when it was loaded."""
         status = self.status() or ModelStatus()
         return {
             "name": name,

@@ -1,7 +1,7 @@
-"""Runtime response: one call of a runtime's process, as its worker sees it. The hot path of every runtime's stream.
+"""The responses to one call of a runtime's process. The hot path of every runtime's stream.
 
-For each read of the connection's socket the responses of one call go to a sink together, or are kept and the waiting
-reader woken. There is no task, queue or timer for a response.
+For each read of the connection's socket, the responses of one call are passed to a sink together, or they are kept and
+the waiting reader is woken. There is no task, queue or timer for a response.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.plugin.upstream import Sink
 from opensearch_ml_stream.runtimes.frames import CREDIT, INITIAL_CREDIT, Kind
 
-GRANT_BYTES = INITIAL_CREDIT // 2  # granted again at least, so that few frames do so
-SEPARATOR = b"\0"  # behind each response of a stream: JSON text cannot hold it
+GRANT_BYTES = INITIAL_CREDIT // 2  # least amount that is granted again, so that few frames are needed
+SEPARATOR = b"\0"  # after each response of a stream; JSON text cannot contain it
 
 _HEADERS: Mapping[str, str] = {"content-type": "application/json"}
 _STREAM_HEADERS: Mapping[str, str] = {"content-type": "application/octet-stream"}  # never one whole response
@@ -28,7 +28,7 @@ class RuntimeResponse:
     | ended   | not any more            | take the rest, then b""           | ignored         | ignored     |
     | failed  | not any more            | take the rest, then raise         | ignored         | ignored     |
 
-    (1) In steps of GRANT_BYTES. What a sink took that wants no more for now is granted with the next `read` or `pump`.
+    (1) In steps of GRANT_BYTES. If a sink stops, its bytes are granted with the next `read` or `pump`.
     (2) Not while the process has no credit, or waits for a request: then the client is slow, not the runtime.
 
     `arrived` is the connection's: the responses of this socket read, before `deliver`.
@@ -55,7 +55,7 @@ class RuntimeResponse:
         self._separator = SEPARATOR if is_stream else b""
         self._loop = asyncio.get_running_loop()
         self._credit = INITIAL_CREDIT  # bytes that the process may still send
-        self._taken = 0  # bytes that were taken and not granted again
+        self._taken = 0  # bytes that were taken, but not granted again
         self._kept: list[bytes] = []
         self._kept_size = 0  # without separators
         self._sink: Sink | None = None
@@ -119,19 +119,19 @@ class RuntimeResponse:
             self._check_silence()
 
     def fail(self, error: Exception) -> None:
-        """See UpstreamResponse.fail; the error may be of the client's further requests."""
+        """See UpstreamResponse.fail; the error may be one of the client's further requests."""
         if not self.is_over:
             self._send(Kind.CANCEL, b"")
             self.break_off(error)
 
     def ask(self) -> None:
-        """Note that the model waits for a further request."""
+        """Record that the model waits for another request."""
         if self._asked is not None and not self.is_over:
             self._is_asking = True
             self._asked()
 
     def send_request(self, body: bytes | None) -> None:
-        """Send the further request that the model waits for; None: there are no more."""
+        """Send the request that the model waits for; None if there are no more."""
         if not self.is_over:
             self._is_asking = False
             self._last_activity = self._loop.time()  # until now the client was slow, not the runtime
@@ -175,17 +175,17 @@ class RuntimeResponse:
             waiter.set_result(None)
 
     def end(self) -> None:
-        """Note that all responses have arrived; `deliver` follows."""
+        """Record that all responses have arrived; `deliver` follows."""
         self._has_ended = True
 
     def raise_later(self, payload: bytes) -> None:
-        """Note what the model raised; `deliver` follows."""
+        """Record the error that the model raised; `deliver` follows."""
         is_first = not self.has_begun and not self.arrived
         error = runtime_errors.raised_before if is_first else runtime_errors.raised_in_the_middle
         self._failure = error(self._model, payload)
 
     def lose(self, *, is_unloaded: bool) -> None:
-        """Fail, as the process has ended, by itself or as the model is unloaded."""
+        """Fail because the process has ended, by itself or because the model was unloaded."""
         if is_unloaded:
             error = runtime_errors.unloaded_in_the_middle if self.has_begun else runtime_errors.unloaded
         else:
@@ -212,7 +212,7 @@ class RuntimeResponse:
         return data
 
     def _grant(self) -> None:
-        """Let the process send as much again as was taken, if that is enough to be worth a frame."""
+        """Grant the process as many bytes as were taken, if that is enough for a frame."""
         if self._taken >= GRANT_BYTES and not self.is_over:
             if self._credit <= 0:
                 self._last_activity = self._loop.time()  # until now the consumer was slow, not the runtime
@@ -221,7 +221,7 @@ class RuntimeResponse:
             self._taken = 0
 
     def _check_silence(self) -> None:
-        """Fail if the runtime has been silent for too long, else look again when it will have been."""
+        """Fail if the runtime has been silent for too long, else check again later."""
         limit = self._is_late_after
         if limit is None or self.is_over:
             return

@@ -1,4 +1,4 @@
-"""Status file: what the keeper knows of the runtime models and their processes, for all workers of the server."""
+"""The status file: the keeper's view of the runtime models and their processes, for all workers."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,7 +20,7 @@ def runtimes_folder(folder: Path) -> Path:
 
 @dataclass(slots=True)
 class ProcessStatus:
-    """One process of a model. `memory_bytes` is what is resident; the counts are those since the process started."""
+    """One process of a model. `memory_bytes` is resident memory; counts are since the start of the process."""
 
     socket: str
     pid: int = 0
@@ -37,7 +37,7 @@ class ProcessStatus:
 
 @dataclass(slots=True)
 class HandlerStatus:
-    """A custom handler of a model. Of several that fit a request it is the one with the lowest `number`."""
+    """A custom handler of a model. Of several that match a request, the lowest `number` counts."""
 
     method: str
     path: str
@@ -48,8 +48,8 @@ class HandlerStatus:
 class ModelStatus:
     """One runtime model. `reason` says why it is FAILED; `inputs` and `outputs` are its metadata's tensors.
 
-    `versions` are those that its metadata names, which need not be any of this server's. `model_id` is the id of its
-    document, `is_provided` whether a provider runs it.
+    `versions` are those in its metadata, which this server need not have. `model_id` is the id of its document,
+    `is_provided` whether a provider runs it.
     """
 
     state: State = "LOADING"
@@ -67,7 +67,7 @@ class ModelStatus:
 
     @property
     def callable_sockets(self) -> list[str]:
-        """The sockets of its processes that may be called: none once it is unloaded, though they still run."""
+        """The sockets of its callable processes: none of an unloaded model, though its processes may still run."""
         return [] if self.state == "UNLOADED" else [one.socket for one in self.processes if one.ready]
 
 
@@ -81,7 +81,7 @@ def read_status(path: Path) -> dict[str, ModelStatus]:
 
 
 def write_status(path: Path, models: Mapping[str, ModelStatus]) -> None:
-    """Replace the file as a whole, so that nobody reads half of it; for one writer."""
+    """Replace the file atomically; there may be only one writer."""
     written = path.with_suffix(".new")
     written.write_bytes(orjson.dumps({"models": {name: asdict(model) for name, model in models.items()}}))
     written.rename(path)
