@@ -124,7 +124,7 @@ def test_a_response_without_an_embedding_for_each_text_is_the_model_s_fault(outp
 
 def test_numbers_beyond_32_bits_are_the_model_s_fault() -> None:
     request = read_embeddings_request({"model": "m", "input": "a", "encoding_format": "base64"})
-    with pytest.raises(UpstreamError, match="32 bits"):
+    with pytest.raises(UpstreamError, match="32-bit"):
         embeddings_response(request, prediction(tensor(1e300)))
 
 
