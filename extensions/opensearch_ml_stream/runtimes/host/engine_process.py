@@ -118,8 +118,8 @@ class EngineProcess:
         how = f"ended with exit code {code}" if code >= 0 else f"was killed by signal {-code}"
         if self._is_ready:
             return f"{self._engine}'s server {how}"
-        said = f": {self._said}" if self._said else ""
-        return f"{self._engine}'s server {how} while it started{said} (model-settings.json: parameters)"
+        log_line = f": {self._said}" if self._said else ""
+        return f"{self._engine}'s server {how} while it started{log_line} (model-settings.json: parameters)"
 
     def _fail(self, reason: str) -> None:
         self._log.say(reason)

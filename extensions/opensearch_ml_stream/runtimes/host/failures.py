@@ -21,8 +21,8 @@ def error_payload(error: BaseException, mlserver_error: type[Exception]) -> byte
     """
     own = own_status(error, mlserver_error)
     status = own or (501 if isinstance(error, NotImplementedError) else 500)
-    said = {"status": status, "is_own": own is not None, "type": type_of(error), "reason": reason_of(error)}
-    return json.dumps(said).encode()
+    members = {"status": status, "is_own": own is not None, "type": type_of(error), "reason": reason_of(error)}
+    return json.dumps(members).encode()
 
 
 def own_status(error: BaseException, mlserver_error: type[Exception]) -> int | None:

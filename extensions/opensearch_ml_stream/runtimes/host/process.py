@@ -155,14 +155,14 @@ class _Process:
         self._keeper.end()
 
     def _figures_turn(self, metrics: MetricsFile) -> Turn:
-        told: Mapping[str, int] = {}
+        last_figures: Mapping[str, int] = {}
         left_out: list[str] = []
 
         async def tell() -> float:
-            nonlocal told, left_out
+            nonlocal last_figures, left_out
             figures = self._figures.copied()
-            if figures != told:
-                told = figures
+            if figures != last_figures:
+                last_figures = figures
                 self._keeper.tell("figures", **figures)
             left_out = self._write_metrics(metrics, left_out)
             return float(self._start.get("figures_seconds", FIGURES_SECONDS))

@@ -89,7 +89,7 @@ def test_parameters_ids_and_outputs_are_read_and_headers_join_the_parameters() -
         ({"datatype": "INT32"}, [b"\1\0"], "end within an element of INT32"),
         ({"shape": [1] * 33}, [b"\0\0\0\0"], "32 dimensions at most"),
         ({"shape": [-2]}, [b"\0\0\0\0"], "each -1, 0 or more"),
-        ({"shape": [-1]}, [b"\0\0\0\0"], "has a length of -1; of raw contents each length must be said"),
+        ({"shape": [-1]}, [b"\0\0\0\0"], "has a length of -1; each length of raw contents must be given"),
     ],
 )
 def test_a_tensor_that_does_not_fit_is_refused(tensor: Any, raw: list[bytes], problem: str) -> None:

@@ -80,7 +80,7 @@ def test_contents_that_are_not_there_or_do_not_fit_are_refused(
 
 @pytest.mark.parametrize("shape", [[-1], [1, -1], [-1, -1]])
 def test_each_length_of_contents_behind_the_json_is_said(shape: list[int]) -> None:
-    with pytest.raises(InvalidRequest, match="has a length of -1; of raw contents each length must be said"):
+    with pytest.raises(InvalidRequest, match="has a length of -1; each length of raw contents must be given"):
         read([tensor("a", "FP32", shape, **sized(8))], FLOATS)
 
 

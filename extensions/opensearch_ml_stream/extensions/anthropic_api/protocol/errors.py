@@ -49,10 +49,10 @@ def error_type(error: MLStreamError) -> str:
 
 def error_body(error: MLStreamError) -> bytes:
     """Encode an error. The request's id is only in the header `X-Request-Id`."""
-    said: dict[str, Any] = {"type": error_type(error), "message": _message(error), **error.provider_fields()}
+    members: dict[str, Any] = {"type": error_type(error), "message": _message(error), **error.provider_fields()}
     if isinstance(error, ThreadUnsupported):
-        said["details"] = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
-    return orjson.dumps({"type": "error", "error": said, "request_id": None})
+        members["details"] = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+    return orjson.dumps({"type": "error", "error": members, "request_id": None})
 
 
 def _message(error: MLStreamError) -> str:

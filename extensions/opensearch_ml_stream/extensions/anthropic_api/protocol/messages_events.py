@@ -128,8 +128,8 @@ class MessageEvents(ChunkFormat):
     def _mixed_chunk(self, chunk: Chunk) -> bytes:
         if chunk.event is not None:
             return self._pass(chunk, chunk.event)
-        said: list[Chunk | ToolCall] = [chunk] if chunk.text or chunk.reasoning or chunk.signature else []
-        return b"".join([self._in_turn(one) for one in [*said, *chunk.tool_calls]])
+        contents: list[Chunk | ToolCall] = [chunk] if chunk.text or chunk.reasoning or chunk.signature else []
+        return b"".join([self._in_turn(one) for one in [*contents, *chunk.tool_calls]])
 
     def _in_turn(self, one: Chunk | ToolCall) -> bytes:
         """Encode what belongs to the open call, or may close it; everything else waits."""

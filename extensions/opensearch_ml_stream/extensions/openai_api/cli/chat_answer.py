@@ -22,7 +22,7 @@ class Piece:
 
 @dataclass(slots=True)
 class ChatAnswer:
-    """The answer so far. `usage` has the provider's counts, `told` the sidecar's own member (OWN_MEMBER)."""
+    """The answer so far. `usage` has the provider's counts, `own` the sidecar's own member (OWN_MEMBER)."""
 
     texts: list[str] = field(default_factory=list)
     reasonings: list[str] = field(default_factory=list)
@@ -30,12 +30,12 @@ class ChatAnswer:
     calls: dict[int, dict[str, list[str]]] = field(default_factory=dict)
     finish_reason: str | None = None
     usage: Mapping[str, Any] = field(default_factory=dict)
-    told: Mapping[str, Any] = field(default_factory=dict)
+    own: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, event: Mapping[str, Any]) -> Piece:
         """Add an event, and return its text."""
         self.usage = event.get("usage") or self.usage
-        self.told = event.get(OWN_MEMBER) or self.told
+        self.own = event.get(OWN_MEMBER) or self.own
         choice: Mapping[str, Any] = next(iter(event.get("choices") or ()), {})
         delta: Mapping[str, Any] = choice.get("delta") or {}
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
@@ -81,9 +81,9 @@ class ChatAnswer:
             yield f"tool call: {call['function']['name']}({call['function']['arguments']})"
         if self.finish_reason not in (None, "stop", "tool_calls"):
             yield f"the model stopped early: {self.finish_reason}"
-        if model := self.told.get("model_id"):
+        if model := self.own.get("model_id"):
             yield f"answered by the model {model}"
-        yield from (f"warning: {warning}" for warning in self.told.get("warnings", ()))
+        yield from (f"warning: {warning}" for warning in self.own.get("warnings", ()))
 
 
 def read_events(body: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
@@ -151,7 +151,7 @@ class AnswerFigures:
                 parts.append(f"{output / (self.last_at - self.first_at):.1f} tokens/s")
         if output is not None:
             parts.append(f"{answer.usage.get('prompt_tokens', 0)} tokens in, {output} out")
-        spent = answer.told.get("spent") or {}
+        spent = answer.own.get("spent") or {}
         cost = spent.get("cost", answer.usage.get("cost"))
         if cost is not None:
             parts.append(f"cost {cost:g}")

@@ -64,8 +64,8 @@ def _read_file(members: Members) -> Media:
         raise InvalidRequest(f"{members.path('file_data')} is missing: it must be a string")
     media_type = _FILE_TYPES.get(name.rpartition(".")[2].lower(), "")
     if data.startswith("data:"):
-        said, data = _read_data_url(data, members.path("file_data"))
-        media_type = said or media_type
+        url_type, data = _read_data_url(data, members.path("file_data"))
+        media_type = url_type or media_type
     return Media("file", media_type, data, name=name)
 
 

@@ -123,9 +123,9 @@ class SentEvents(WireFormat):
         last, own = self._last, items.own_member(ending, extra)
         if last is None:
             status = items.status(ending)
-            said = {"status": status, "incomplete_details": items.incomplete_details(ending)}
+            members = {"status": status, "incomplete_details": items.incomplete_details(ending)}
             return event(
-                f"response.{status}", self._next(), b'"response":' + self._response(said | self._output({}) | own)
+                f"response.{status}", self._next(), b'"response":' + self._response(members | self._output({}) | own)
             )
         sent = event_fields.mapping(last.payload.get("response"))
         id = {} if sent.get("id") == self._begun["id"] else {"id": self._begun["id"]}
@@ -198,7 +198,7 @@ class SentEvents(WireFormat):
     def _pass(self, sent: Event, repaired: Mapping[str, Any]) -> bytes:
         """Return an event with what is repaired in it; its number is the next one."""
         number = self._take_number()
-        if type(told := sent.payload.get("sequence_number")) is not int or told != number:
+        if type(sent_number := sent.payload.get("sequence_number")) is not int or sent_number != number:
             repaired = {**repaired, "sequence_number": number}
         return _as_sent(Event.of({**sent.payload, **repaired}) if repaired else sent)
 

@@ -251,8 +251,8 @@ class ResponsesEvents(WireFormat):
             return b""
         text, kind, done = bytes(open.text), open.kind, b""
         if text or kind is not _REASONING:
-            said = b'%b,"%b":"%b"%b' % (open.part, kind.member, text, kind.beside)
-            done = self._event(f"response.{kind.event}.done", said) + self._part_event("done", open, text)
+            members = b'%b,"%b":"%b"%b' % (open.part, kind.member, text, kind.beside)
+            done = self._event(f"response.{kind.event}.done", members) + self._part_event("done", open, text)
         if kind is _REASONING:
             item = items.reasoning(open.id, text, open.signature)
         else:
@@ -269,13 +269,13 @@ class ResponsesEvents(WireFormat):
                 arguments = items.free_form_text(bytes(call.arguments))
                 events.append(call.delta % (self._number, arguments))
                 self._number += 1
-                said = b'%b,"input":"%b"' % (call.place, arguments)
+                members = b'%b,"input":"%b"' % (call.place, arguments)
             else:
                 if is_done and not call.arguments:  # clients parse the arguments
                     events.append(self._delta(call.delta, call.arguments, "{}"))
                 arguments = bytes(call.arguments)
-                said = b'%b,"name":%b,"arguments":"%b"' % (call.place, orjson.dumps(call.tool.name), arguments)
-            events.append(self._event(f"response.{_called_with(call.tool).decode()}.done", said))
+                members = b'%b,"name":%b,"arguments":"%b"' % (call.place, orjson.dumps(call.tool.name), arguments)
+            events.append(self._event(f"response.{_called_with(call.tool).decode()}.done", members))
             item = items.call(call.id, "completed" if is_done else "incomplete", call.call_id, call.tool, arguments)
             events.append(self._done(call.index, item))
         return b"".join(events)

@@ -69,7 +69,7 @@ def reasoning(id: bytes, text: bytes, signature: str) -> bytes:
 
 def call(id: bytes, status: str, call_id: str, tool: ClientTool, arguments: bytes) -> bytes:
     """Return a call of a tool; the arguments of a free-form tool are its input text."""
-    kind, said = (b"custom_tool_call", b"input") if tool.is_free_form else (b"function_call", b"arguments")
+    kind, input_member = (b"custom_tool_call", b"input") if tool.is_free_form else (b"function_call", b"arguments")
     namespace = b'"namespace":%b,' % orjson.dumps(tool.namespace) if tool.namespace else b""
     return b'{"id":"%b","type":"%b","status":"%b","call_id":%b,%b"name":%b,"%b":"%b"}' % (
         id,
@@ -78,7 +78,7 @@ def call(id: bytes, status: str, call_id: str, tool: ClientTool, arguments: byte
         orjson.dumps(call_id),
         namespace,
         orjson.dumps(tool.name),
-        said,
+        input_member,
         arguments,
     )
 
@@ -227,8 +227,8 @@ def _output(chunk: Chunk, response: ResponseObject, last: str) -> list[bytes]:
         own = "completed" if one is not calls[-1] else last
         arguments = _inside(one.arguments or ("{}" if own == "completed" else ""))
         call_id, tool = one.id or new_id("call").decode(), response.tool(one.name or "")
-        said = free_form_text(arguments) if tool.is_free_form else arguments
-        output.append(call(new_id("fc"), own, call_id, tool, said))
+        input_text = free_form_text(arguments) if tool.is_free_form else arguments
+        output.append(call(new_id("fc"), own, call_id, tool, input_text))
     return output
 
 

@@ -191,9 +191,9 @@ class SentChunks(ABC):
             return sent
         repaired = self._repaired_head(payload, self._object)
         listed = choices if isinstance(choices, list) else []
-        told = [self._choice(choice, number, chunk) for number, choice in _numbered(listed)]
-        if listed is not choices or len(told) != len(listed) or any(map(is_not, told, listed)):
-            repaired["choices"] = told
+        valid_choices = [self._choice(choice, number, chunk) for number, choice in _numbered(listed)]
+        if listed is not choices or len(valid_choices) != len(listed) or any(map(is_not, valid_choices, listed)):
+            repaired["choices"] = valid_choices
         event = Event.of({**payload, **repaired}, sent.name) if repaired else sent
         if self.first is None or self.first is sent:
             self.first = event

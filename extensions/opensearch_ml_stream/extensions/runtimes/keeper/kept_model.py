@@ -72,19 +72,19 @@ class KeptModel:
     def status(self) -> ModelStatus:
         """Return the model's status."""
         loaded, settings = self._loaded, self.folder.settings
-        said: dict[str, Any] = dict(loaded.description) if loaded is not None and self._is_wanted else {}
+        description: dict[str, Any] = dict(loaded.description) if loaded is not None and self._is_wanted else {}
         return ModelStatus(
             state=self.state,
             reason=self._problem or ("" if loaded is None else loaded.failure),
-            version=said.get("version") or self.folder.version,
-            versions=said.get("versions") or settings.get("versions") or [],
-            platform=said.get("platform") or settings.get("platform") or None,
-            inputs=said.get("inputs") or settings.get("inputs") or [],
-            outputs=said.get("outputs") or settings.get("outputs") or [],
-            parameters=said.get("parameters") or {},
+            version=description.get("version") or self.folder.version,
+            versions=description.get("versions") or settings.get("versions") or [],
+            platform=description.get("platform") or settings.get("platform") or None,
+            inputs=description.get("inputs") or settings.get("inputs") or [],
+            outputs=description.get("outputs") or settings.get("outputs") or [],
+            parameters=description.get("parameters") or {},
             model_id=model_id(self.folder),
             is_provided=is_provided(self.folder),
-            handlers=[HandlerStatus(one["method"], one["path"]) for one in said.get("handlers") or []],
+            handlers=[HandlerStatus(one["method"], one["path"]) for one in description.get("handlers") or []],
             processes=[] if loaded is None else loaded.statuses,
         )
 

@@ -31,8 +31,10 @@ class LoadedModel:
             self.description = {"platform": "openai"}
             self._settled.set()
         else:
-            told = partial(background.count, "tasks of runtimes")
-            self._hosts = [HostProcess(launch, path, self._be_ready, self._fail, on_change, told) for path in sockets]
+            count_failure = partial(background.count, "tasks of runtimes")
+            self._hosts = [
+                HostProcess(launch, path, self._be_ready, self._fail, on_change, count_failure) for path in sockets
+            ]
         self._tasks = [background.start("runtime process", host.live) for host in self._hosts]
 
     @property

@@ -117,8 +117,8 @@ async def _ask(socket: str) -> _Server:
     reader, writer = await asyncio.open_unix_connection(socket)
     try:
         async with asyncio.timeout(TELL_SECONDS):
-            told = json.loads(await reader.readline())
-        return _Server(told["url"], told["key"], writer)
+            server = json.loads(await reader.readline())
+        return _Server(server["url"], server["key"], writer)
     except BaseException:
         writer.close()
         raise

@@ -129,18 +129,18 @@ def fell_silent(name: str, seconds: float) -> ReadTimedOut:
 
 def raised_before(name: str, payload: bytes) -> UpstreamError:
     """Return the error that a model raised before its first response; `payload` is the frame's."""
-    said = _read(payload)
-    kind = RaisedByModel if said.is_own else UpstreamError
-    error = kind(said.reason(name), provider_status=said.status, retry_after="1" if said.status == 429 else None)
+    raised = _read(payload)
+    kind = RaisedByModel if raised.is_own else UpstreamError
+    error = kind(raised.reason(name), provider_status=raised.status, retry_after="1" if raised.status == 429 else None)
     if isinstance(error, RaisedByModel):
-        error.words = said.words[:MAX_REASON_CHARS]
+        error.words = raised.words[:MAX_REASON_CHARS]
     return error
 
 
 def raised_in_the_middle(name: str, payload: bytes) -> ResponseFailed:
     """Return the error that a model raised after some of its responses."""
-    said = _read(payload)
-    return ResponseFailed(said.reason(name), provider_status=said.status)
+    raised = _read(payload)
+    return ResponseFailed(raised.reason(name), provider_status=raised.status)
 
 
 class _Raised(NamedTuple):
@@ -159,12 +159,12 @@ class _Raised(NamedTuple):
 def _read(payload: bytes) -> _Raised:
     """Read an ERROR frame; members that are missing or malformed are left out."""
     try:
-        said: Any = orjson.loads(payload)
+        members: Any = orjson.loads(payload)
     except orjson.JSONDecodeError:
-        said = None
-    if not isinstance(said, dict):
+        members = None
+    if not isinstance(members, dict):
         return _Raised()
-    status = said.get("status")
+    status = members.get("status")
     is_status = isinstance(status, int) and 400 <= status <= 599
-    kind, words = str(said.get("type") or "an error"), str(said.get("reason") or "")
-    return _Raised(status if is_status else None, is_status and said.get("is_own") is True, kind, words)
+    kind, words = str(members.get("type") or "an error"), str(members.get("reason") or "")
+    return _Raised(status if is_status else None, is_status and members.get("is_own") is True, kind, words)

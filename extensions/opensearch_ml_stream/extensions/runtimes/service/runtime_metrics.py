@@ -68,11 +68,11 @@ class ModelMetrics:
         """Yield the metrics of all models."""
         found: dict[str, _Family] = {}
         for process in [process for model in self._current().values() for process in model.processes]:
-            for said in model_metrics.read(process.socket):
-                family = found.setdefault(said["name"], _Family(said["documentation"], said["type"]))
-                if family.type != said["type"]:
+            for stored in model_metrics.read(process.socket):
+                family = found.setdefault(stored["name"], _Family(stored["documentation"], stored["type"]))
+                if family.type != stored["type"]:
                     continue
-                for name, labels, value in said["samples"]:
+                for name, labels, value in stored["samples"]:
                     family.values[name, tuple(labels.items())] += value
         for name, family in found.items():
             metric = Metric(name, family.documentation, family.type)

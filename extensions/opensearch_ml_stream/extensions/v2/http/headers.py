@@ -62,12 +62,12 @@ def response_headers(scope: Scope, shape: ResponseShape, own: Headers = ()) -> H
 
     Plain custom headers of the request are echoed, unless the runtime sets them itself.
     """
-    said = {name for name, _ in own}
+    own_names = {name for name, _ in own}
     echoed: dict[bytes, bytes] = {}
     is_event = False
     for name, value in scope["headers"]:
         if name.startswith(b"x-"):
-            if name not in said and _is_echoed(name, value):
+            if name not in own_names and _is_echoed(name, value):
                 echoed[name] = value
         elif name == b"ce-specversion":
             is_event = value.startswith(b"1.")

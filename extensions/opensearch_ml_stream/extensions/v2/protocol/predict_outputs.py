@@ -43,12 +43,12 @@ def inference_response(shape: ResponseShape, predictions: Sequence[Mapping[str, 
     """
     outputs = [output for one in predictions for result in one["inference_results"] for output in result["output"]]
     response = _response(shape, outputs)
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if answered_by := [one["model_id"] for one in predictions if "model_id" in one]:
-        told["model_id"] = answered_by[-1]
+        fields["model_id"] = answered_by[-1]
     if warnings := dict.fromkeys(warning for one in predictions for warning in one.get("warnings", ())):
-        told["warnings"] = list(warnings)
-    return replace(response, parameters={**response.parameters, **told}) if told else response
+        fields["warnings"] = list(warnings)
+    return replace(response, parameters={**response.parameters, **fields}) if fields else response
 
 
 def _response(shape: ResponseShape, outputs: Sequence[_Output]) -> InferenceResponse:
@@ -136,9 +136,9 @@ def _parameters(texts: Sequence[_Text]) -> dict[str, Any]:
     fields = [ending_fields(ending, {}) for _, ending in texts if ending is not None]
     if len(fields) <= 1:
         return fields[0] if fields else {}
-    told = next((one for one in fields if one["finish_reason"] != "stop"), fields[0])
+    ending = next((one for one in fields if one["finish_reason"] != "stop"), fields[0])
     usage: dict[str, int] = {}
     for one in fields:
         for name, count in one.get("usage", {}).items():
             usage[name] = usage.get(name, 0) + count
-    return {**told, **({"usage": usage} if usage else {})}
+    return {**ending, **({"usage": usage} if usage else {})}

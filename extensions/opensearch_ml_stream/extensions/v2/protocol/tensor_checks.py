@@ -71,7 +71,7 @@ def checked_shape(
         raise InvalidRequest(f"Tensor {name}: the data of datatype {datatype} must be {wanted}")
     if is_raw and -1 in shape:
         raise InvalidRequest(
-            f"Tensor {name}: shape {list(shape)} has a length of -1; of raw contents each length must be said, and "
+            f"Tensor {name}: shape {list(shape)} has a length of -1; each length of raw contents must be given, and "
             f"these have {len(data)} elements"
         )
     count = prod(shape)

@@ -87,8 +87,8 @@ class ModelNames:
 
     def _is_unloaded(self, model_id: str) -> bool | None:
         """Return whether its repository says that a model is unloaded; None for a model without a repository."""
-        said = (repository.is_unloaded(model_id) for repository in repositories(self._protocols))
-        return next((is_unloaded for is_unloaded in said if is_unloaded is not None), None)
+        states = (repository.is_unloaded(model_id) for repository in repositories(self._protocols))
+        return next((is_unloaded for is_unloaded in states if is_unloaded is not None), None)
 
     async def _candidates(self, caller: Caller, name: str, version: str | None) -> list[tuple[str, Json]]:
         """Return the models that a name, or id, and version may mean, and their sources, the newest first."""
