@@ -13,7 +13,6 @@ from integration_tests.support.conditions import eventually, eventually_async
 from integration_tests.support.connector_bodies import openai
 
 TEXTS = ["".join(WORDS[:count]) for count in range(1, len(WORDS) + 1)]
-IMAGE_OF_ANOTHER_PORT = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
 
 
 def request_of(method: str, prompt: str) -> dict[str, Any]:
@@ -72,13 +71,6 @@ async def test_an_error_before_the_stream_is_a_status_and_in_it_the_last_event(t
             *begun, last = [json.loads(event.data) async for event in source.aiter_sse()]
     assert begun[-1] == {"text": "What is"}
     assert (last["text"], last["status"], sorted(last)) == ("What is", 424, ["error", "status", "text"])
-
-
-async def test_no_page_of_another_origin_makes_a_call_that_is_paid_for(tutorial: Tutorial) -> None:
-    async with client_of(tutorial) as client:
-        response = await client.request(**request_of("GET", "words foreign"), headers=IMAGE_OF_ANOTHER_PORT)
-    assert response.status_code == 403
-    assert tutorial.calls("words", "foreign") == 0
 
 
 async def test_the_members_of_vllms_server_are_parameters(tutorial: Tutorial) -> None:
