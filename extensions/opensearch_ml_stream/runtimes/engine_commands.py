@@ -1,6 +1,6 @@
-"""Commands: how the server that an engine ships is started (read: vLLM 0.33, llama-cpp-python 0.3.36).
+"""Commands that start the servers of engines (read: vLLM 0.33, llama-cpp-python 0.3.36).
 
-The server's key goes by its environment, where no list of processes shows it.
+The server's key is passed in its environment, which lists of processes do not show.
 """
 
 import json
@@ -26,9 +26,9 @@ _OWN = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command, what it needs beside the variables of this process, and the path by which the server tells its health.
+    """A command, its variables beside those of this process, and the path of the server's health check.
 
-    `unset` are variables that would say something else than the command.
+    `unset` are variables that would override the command.
     """
 
     arguments: tuple[str, ...]
@@ -38,7 +38,7 @@ class Command:
 
 
 def engine_command(engine: str, name: str, settings: EngineSettings, port: int, key: str) -> Command:
-    """Return the command for a model that is called `name`; ValueError for arguments that only this server gives."""
+    """Return the command for the model `name`; ValueError for arguments that this server sets itself."""
     if own := sorted(_OWN & settings.arguments.keys()):
         raise ValueError(f"parameters.extra may not have {', '.join(own)}: how its server is reached is not set there")
     return _COMMANDS[engine](name, settings, port, key)
@@ -51,7 +51,7 @@ def _vllm(name: str, settings: EngineSettings, port: int, key: str) -> Command:
     if token := arguments.pop("hf_token", None):
         variables["HF_TOKEN"] = str(token)
     if settings.model_type == EMBEDDINGS:
-        arguments.setdefault("runner", "pooling")  # a decoder would be made to generate
+        arguments.setdefault("runner", "pooling")  # otherwise a decoder would generate text
     command = (
         sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", settings.model, "--host", HOST, "--port", str(port),
         "--served-model-name", name, "--disable-uvicorn-access-log", "--middleware", _MIDDLEWARE,
@@ -68,7 +68,7 @@ def _llama_cpp(name: str, settings: EngineSettings, port: int, key: str) -> Comm
         sys.executable, "-m", "llama_cpp.server", "--model", settings.model, "--model_alias", name,
         "--interrupt_requests", "false", *_options(arguments, _llama_cpp_option),
     )  # fmt: skip
-    # HOST and PORT count before the arguments of these names. It has no route for its health; this one needs no key.
+    # HOST and PORT override the arguments of these names. There is no health check; this path needs no key.
     return Command(command, {"HOST": HOST, "PORT": str(port), "API_KEY": key}, "/openapi.json", ("CONFIG_FILE",))
 
 

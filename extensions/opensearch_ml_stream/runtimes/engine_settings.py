@@ -1,4 +1,4 @@
-"""What `parameters` of a model-settings.json say of a text model, those of Seldon's local runtime too."""
+"""Settings of text models in `parameters` of a model-settings.json, also in the form of Seldon's local runtime."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ ALIASES = {
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """The model (a name or a path), what it is called for, the engine's arguments, and parameters for each call."""
+    """The model (a name or a path), the type of its calls, the engine's arguments, and parameters of each call."""
 
     model: str
     model_type: str

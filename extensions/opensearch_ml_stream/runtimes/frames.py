@@ -76,7 +76,7 @@ def pack_message(head: Mapping[str, Any], body: bytes) -> bytes:
 
 
 def unpack_message(payload: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return head and body of an HTTP message; MalformedFrame for what is none."""
+    """Return head and body of an HTTP message; MalformedFrame if it is malformed."""
     try:
         (length,) = HEAD_LENGTH.unpack_from(payload)
         start = HEAD_LENGTH.size
@@ -89,17 +89,17 @@ def unpack_message(payload: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 class FrameParser:
-    """Cuts what comes over a connection into frames; the work is linear in what comes, however it is cut."""
+    """Splits received bytes into frames, in linear time, however the bytes are cut."""
 
     __slots__ = ("_needed", "_parts", "_size")
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._size = 0
-        self._needed = HEADER.size  # bytes without which nothing can be cut
+        self._needed = HEADER.size  # bytes needed for the next frame
 
     def feed(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Yield call, kind and payload of each frame that is whole; to be read to its end before the next `feed`.
+        """Yield call, kind and payload of each complete frame; to be exhausted before the next `feed`.
 
         MalformedFrame for a payload of more than MAX_PAYLOAD bytes.
         """

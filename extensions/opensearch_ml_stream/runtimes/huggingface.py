@@ -157,20 +157,20 @@ class HuggingFaceRuntime(TextModel):
 
 
 def _load(name: str, arguments: dict[str, Any]) -> tuple[Any, Any]:
-    disable_progress_bar()  # they would go to the log
+    disable_progress_bar()  # progress bars would go to the log
     more = {**arguments.get("model_kwargs", {}), **arguments.get("load_kwargs", {})}
     tokenizer = AutoTokenizer.from_pretrained(arguments.get("pretrained_tokenizer") or name)
     model = AutoModelForCausalLM.from_pretrained(name, dtype=arguments.get("dtype", "auto"), **more)
     device = arguments.get("device", "auto")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device in (-1, "-1"):  # MLServer's way to say so
+    if device in (-1, "-1"):  # MLServer's value for it
         device = "cpu"
     return model.to(device).eval(), tokenizer
 
 
 class CountPenalty:
-    """Takes from a token's score for having been generated, and for each time; OpenAI's two penalties."""
+    """OpenAI's two penalties: lowers the score of a token for having been generated, and for each time."""
 
     def __init__(self, prompt_tokens: int, presence: float, frequency: float) -> None:
         self._prompt_tokens = prompt_tokens
@@ -184,9 +184,9 @@ class CountPenalty:
 
 
 class SeededChoice:
-    """Samples a token by numbers of its own, and leaves no other.
+    """Samples a token with its own random numbers, and excludes all others.
 
-    transformers samples by the numbers of the whole process, which other generations take from, too.
+    transformers uses the random numbers of the whole process, which other generations use, too.
     """
 
     def __init__(self, seed: int, warpers: Sequence[Callable[..., Any]], device: Any) -> None:
@@ -202,10 +202,10 @@ class SeededChoice:
 
 
 class Detokenizer:
-    """Turns tokens into text as they come; fits transformers' `BaseStreamer`.
+    """Decodes tokens as they come; fits transformers' `BaseStreamer`.
 
-    The text of a token depends on those before it, so each is decoded together with the ones decoded last. (The
-    streamers of transformers wait for a space, and some languages have none.)
+    The text of a token depends on those before it, so each is decoded together with the last ones. (The streamers of
+    transformers wait for a space, which some languages do not have.)
     """
 
     def __init__(self, decode: Callable[[list[int]], str], on_text: Callable[[str], None]) -> None:
@@ -226,7 +226,7 @@ class Detokenizer:
         self._on_text(self._new_text(is_end=False))
 
     def end(self) -> None:
-        """Give what is left, a character that was cut off among it."""
+        """Pass on the rest, also an incomplete character."""
         self._on_text(self._new_text(is_end=True))
 
     def _new_text(self, *, is_end: bool) -> str:
@@ -240,7 +240,7 @@ class Detokenizer:
 
 
 class UntilStop:
-    """Passes text on up to the first stop text, and holds back what may be the beginning of one."""
+    """Passes on text up to the first stop text, and holds back what may be the beginning of one."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = stops

@@ -13,7 +13,7 @@ def parameter_names(template: str) -> list[str]:
 def pattern_of(template: str) -> re.Pattern[str]:
     """Return the pattern of a template's paths, with a group for each parameter; re.error for a name given twice.
 
-    A parameter of the type `path` holds slashes. What another type allows is left to whoever converts it.
+    A parameter of the type `path` may contain slashes. Other types are checked by the code that converts them.
     """
     parts: list[str] = []
     position = 0

@@ -1,4 +1,4 @@
-"""What the shipped text models share: how a request is read, how a response is written, where settings are found.
+"""The base class of the shipped text models: it reads requests, writes responses, and finds settings.
 
 A request has a text (a BYTES tensor, `prompt` or `inputs` or the only one) or a chat (BYTES tensors `role` and
 `content`, of one element a message), and parameters of the generation, in `parameters.llm_parameters` or among the
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
         RequestInput,
         ResponseOutput,
     )
-else:  # MLServer's own where it is installed, else ours under its name
+else:  # MLServer's own if it is installed, else ours under its name
     from mlserver import MLModel, ModelSettings
     from mlserver.codecs import StringCodec
     from mlserver.errors import InferenceError as InferenceError
     from mlserver.types import InferenceRequest, InferenceResponse, Parameters, RequestInput, ResponseOutput
 
-DEFAULT_MAX_TOKENS = 512  # where neither the request nor the model's settings say
+DEFAULT_MAX_TOKENS = 512  # if neither the request nor the model's settings have one
 
 _TEXT_TENSORS = ("prompt", "inputs")
 _INTEGERS = ("max_tokens", "min_tokens", "seed", "top_k")
@@ -54,7 +54,7 @@ _WITHOUT_EFFECT = ("model", "stream", "stream_options", "user")  # clients of Op
 
 @dataclass(frozen=True, slots=True)
 class TextRequest:
-    """A prompt, or the messages of a chat, and the parameters of the generation under the names of the table above."""
+    """A prompt, or the messages of a chat, and the parameters of the generation by the names in `_BOUNDS`."""
 
     prompt: str
     messages: tuple[dict[str, str], ...]
@@ -63,7 +63,7 @@ class TextRequest:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Text as it was generated. The last has a `finish_reason`, and the numbers of tokens."""
+    """A piece of generated text. The last one has a `finish_reason`, and the numbers of tokens."""
 
     text: str
     finish_reason: str = ""
@@ -72,7 +72,7 @@ class Piece:
 
 
 class TextModel(MLModel):
-    """A model that generates text: what a subclass implements is `load`, `unload` and `generate`."""
+    """A model that generates text; a subclass implements `load`, `unload` and `generate`."""
 
     takes: ClassVar[frozenset[str]]  # the parameters that the engine knows
 
@@ -146,7 +146,7 @@ def _engine_settings(settings: ModelSettings) -> EngineSettings:
 
 
 def _checked(given: Mapping[str, Any], takes: frozenset[str]) -> dict[str, Any]:
-    """Return parameters under one name each; InferenceError for one that the engine does not know or a wrong value."""
+    """Return parameters by their main names; InferenceError for unknown ones and wrong values."""
     checked: dict[str, Any] = {}
     for name, value in given.items():
         own = ALIASES.get(name, name)
@@ -162,11 +162,11 @@ def _checked_value(name: str, own: str, value: object) -> Any:
     if own == "stop":
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
-            raise InferenceError(f"The parameter [{name}] must be a text or a list of texts")
+            raise InferenceError(f"The parameter [{name}] must be a string or a list of strings")
         return texts
     types = (int,) if own in _INTEGERS else (int, float)
     if isinstance(value, bool) or not isinstance(value, types):
-        raise InferenceError(f"The parameter [{name}] must be {'a whole' if own in _INTEGERS else 'a'} number")
+        raise InferenceError(f"The parameter [{name}] must be {'an integer' if own in _INTEGERS else 'a number'}")
     low, high = _BOUNDS[own]
     if not low <= value <= (value if high is None else high):
         bounds = f"{low} or more" if high is None else f"from {low} to {high}"
@@ -175,13 +175,13 @@ def _checked_value(name: str, own: str, value: object) -> Any:
 
 
 def _refuse_what_it_cannot(given: Mapping[str, Any], tensors: Mapping[str, RequestInput]) -> None:
-    """Raise InferenceError for tools, and for a form of the answer: to leave them out would give another answer."""
+    """Raise InferenceError for tools and answer formats: without them the answer would be another."""
     asked = [name for name in _OF_TOOLS if given.get(name) is not None or name in tensors]
     if asked:
         raise InferenceError(f"This runtime calls no tools: [{asked[0]}] is not supported; vllm and llama-cpp take it")
     form = given.get("response_format")
     if form is not None and form != {"type": "text"}:
-        raise InferenceError("This runtime gives its answer no form: [response_format] is not supported")
+        raise InferenceError("This runtime does not support formats of the answer: [response_format]")
 
 
 def _messages(tensors: Mapping[str, RequestInput]) -> tuple[dict[str, str], ...]:

@@ -15,8 +15,7 @@ from opensearch_ml_stream.extensions.ml_service.predict_messages import (
     read_predict_request,
 )
 from opensearch_ml_stream.plugin.extension import Core
-from opensearch_ml_stream.plugin.grpc_port.calls import Call, CallHandlers, GrpcService, Handler
-from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
+from opensearch_ml_stream.plugin.grpc_port.calls import Call, CallHandlers, GrpcService, Handler, Ready
 from opensearch_ml_stream.plugin.grpc_port.messages import pool_of, read_files
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller

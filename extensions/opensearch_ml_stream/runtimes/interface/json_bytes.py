@@ -17,7 +17,7 @@ Default = Callable[[Any], Any]
 
 
 def plain(value: Any) -> Any:
-    """Give what JSON has for a value that it lacks; TypeError where there is nothing."""
+    """Return a JSON value for a value of another type; TypeError if there is none."""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, bytearray | memoryview):
@@ -83,7 +83,7 @@ def dumps(value: Any, default: Default = plain) -> bytes:
 
 
 def loads(data: bytes | str) -> Any:
-    """Decode JSON; ValueError where it is none."""
+    """Decode JSON; ValueError if it is invalid."""
     return _decode(data)
 
 

@@ -64,7 +64,7 @@ class Series:
             self.observe(time.perf_counter() - began)
 
     def samples(self, name: str, labels: Mapping[str, str]) -> Iterator[Sample]:
-        """Yield what there is to say: a bucket holds the values of those before it too."""
+        """Yield the samples; a bucket includes the values of the buckets before it."""
         with self._lock:
             counts, total = list(accumulate(self._counts)), self._sum
         for bound, count in zip(BUCKETS, counts, strict=True):

@@ -28,9 +28,9 @@ from opensearch_ml_stream.runtimes.interface.types import (
 
 
 class MLModel:
-    """A model: what it is loaded by, what it answers, and what it says of itself.
+    """A model: how it is loaded, its predictions, its metadata.
 
-    A subclass has `load` and `predict`, and, where it answers word by word, `predict_stream`.
+    A subclass has `load` and `predict` and, if it streams, `predict_stream`.
     """
 
     def __init__(self, settings: ModelSettings) -> None:
@@ -134,7 +134,7 @@ class MLModel:
         raise CodecNotFound(name=request_output.name, is_input=False, is_request=False)
 
     async def metadata(self) -> MetadataModelResponse:
-        """Say what the model is."""
+        """Return the model's metadata."""
         settings = self._settings
         metadata = MetadataModelResponse(
             name=self.name,

@@ -1,4 +1,4 @@
-"""Requests from, and responses to JSON, in the types that the model uses: mlserver's own where it is installed."""
+"""Requests from JSON and responses to JSON, in the types of mlserver if it is installed, else in ours."""
 
 import importlib
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def encode_response(
 
     A name and a version that it lacks are the model's. The identifier is the request's: MLServer replaces the
     response's own; only without a request's does that stay. `parameters` are always there. Nothing is changed in the
-    response itself. TypeError for what is no response, or holds what JSON has no form for.
+    response itself. TypeError for anything but a response, or for values without a form in JSON.
     """
     if type(response) is InferenceResponse:
         given = present(response)
@@ -72,7 +72,7 @@ def _plain(value: Any) -> Any:
 
 
 def explanation(error: ValueError) -> str:
-    """Say in a line what is wrong with a request, and where: of pydantic's error, ours, or JSON's."""
+    """Return a line that says what is wrong with a request, and where, from pydantic's error, ours, or JSON's."""
     errors = getattr(error, "errors", None)
     if errors is None:
         return f"Invalid JSON: {error}"
