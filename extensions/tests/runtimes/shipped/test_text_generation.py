@@ -139,7 +139,7 @@ async def test_sampling_takes_the_usual_parameters(tiny: Engine) -> None:
      ((PROMPT, {"presence_penalty": 3}), "[presence_penalty] must be from -2 to 2"),
      ((PROMPT, {"tools": [{"type": "function"}]}), "[tools] is not supported"),
      ((PROMPT, {"llm_parameters": {"tool_choice": "auto"}}), "[tool_choice] is not supported"),
-     ((PROMPT, {"response_format": {"type": "json_object"}}), "[response_format] is not supported"),
+     ((PROMPT, {"response_format": {"type": "json_object"}}), "formats of the answer: [response_format]"),
      ((PROMPT, {"max_tokens": 1.5}), "[max_tokens] must be an integer"),
      ((PROMPT, {"temperature": True}), "[temperature] must be a number"),
      ((PROMPT, {"stop": [1]}), "[stop] must be a string or a list"),

@@ -85,7 +85,7 @@ def test_each_length_of_contents_behind_the_json_is_said(shape: list[int]) -> No
 
 
 def test_the_json_cannot_be_longer_than_the_body() -> None:
-    with pytest.raises(InvalidRequest, match=r"Inference-Header-Content-Length is 3; the body .* has 2"):
+    with pytest.raises(InvalidRequest, match=r"Inference-Header-Content-Length is 3; the body has 2"):
         read_request(b"{}", 3)
 
 
