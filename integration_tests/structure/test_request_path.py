@@ -22,7 +22,7 @@ from opensearch_ml_stream.plugin.server.worker import Server
 from opensearch_ml_stream.plugin.settings import Settings
 
 # What is known of a request's head, of a model and of its connector's templates is looked up, not worked out again.
-MAX_MODULES = 35
+MAX_MODULES = 34
 MAX_DEPTH = 12
 
 

@@ -1,32 +1,30 @@
 """What a caller is told while a feature is disabled, in ML Commons' words."""
 
-from collections.abc import Callable
+from opensearch_ml_stream.plugin.settings import (
+    Settings,
+    batch_inference_disabled,
+    remote_inference_disabled,
+    streaming_disabled,
+)
 
-import pytest
 
-from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.plugin.settings import Settings
-
-
-@pytest.mark.parametrize(
-    ("settings", "check", "status", "type", "reason"),
-    [
-        (Settings(remote_inference_enabled=False), Settings.check_remote_inference, 400, "status_exception",
-         'Remote Inference is currently disabled. To enable it, update the setting '
-         '"plugins.ml_commons.remote_inference.enabled" to true.'),
-        (Settings(stream_enabled=False), Settings.check_streaming, 403, "status_exception",
-         'Streaming is currently disabled. To enable it, update the setting '
-         '"plugins.ml_commons.stream_enabled" to true.'),
-        (Settings(offline_batch_inference_enabled=False), Settings.check_batch_inference, 403, "status_exception",
-         'Offline batch inference is currently disabled. To enable it, update the setting '
-         '"plugins.ml_commons.offline_batch_inference_enabled" to true.'),
-    ],
-)  # fmt: skip
-def test_each_error_names_the_setting_that_enables_the_feature(
-    settings: Settings, check: Callable[[Settings], None], status: int, type: str, reason: str
-) -> None:
-    check(Settings())
-    with pytest.raises(MLStreamError) as caught:
-        check(settings)
-    assert (caught.value.status, caught.value.type, caught.value.reason) == (status, type, reason)
-    assert reason.split('"')[1] in Settings().definitions()
+def test_each_error_names_the_setting_that_enables_the_feature() -> None:
+    remote, stream, batch = remote_inference_disabled(), streaming_disabled(), batch_inference_disabled()
+    assert (remote.status, remote.type, remote.reason) == (
+        400,
+        "status_exception",
+        "Remote Inference is currently disabled. To enable it, update the setting "
+        '"plugins.ml_commons.remote_inference.enabled" to true.',
+    )
+    assert (stream.status, stream.reason) == (
+        403,
+        "Streaming is currently disabled. To enable it, update the setting "
+        '"plugins.ml_commons.stream_enabled" to true.',
+    )
+    assert (batch.status, batch.reason) == (
+        403,
+        "Offline batch inference is currently disabled. To enable it, update the setting "
+        '"plugins.ml_commons.offline_batch_inference_enabled" to true.',
+    )
+    for error in (remote, stream, batch):
+        assert error.reason.split('"')[1] in Settings().definitions()

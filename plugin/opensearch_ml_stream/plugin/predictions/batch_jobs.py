@@ -27,7 +27,7 @@ from opensearch_ml_stream.plugin.predictions.whole_prediction import read_respon
 from opensearch_ml_stream.plugin.registry.node import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, rewrite
 from opensearch_ml_stream.plugin.registry.tasks import BATCH_PREDICTION, FINAL_STATES
-from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings import Settings, batch_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -44,7 +44,8 @@ class BatchJobs:
 
     def check(self, predict_input: PredictInput) -> RemoteInput:
         """Return the input if a job can have it; an MLStreamError if it cannot, or if batch jobs are disabled."""
-        self.calls.live_settings.current.check_batch_inference()
+        if not self.calls.live_settings.current.offline_batch_inference_enabled:
+            raise batch_inference_disabled()
         if not isinstance(predict_input, RemoteInput):
             raise InvalidRequest("_batch_predict takes parameters: the texts lie in a file that the provider reads")
         return predict_input

@@ -21,7 +21,7 @@ from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.registry.document_access import NOT_READ, ModelAccess
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
-from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.settings import LiveSettings, remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store, absent
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -79,7 +79,8 @@ class ModelCache:
         caller may not access, Unavailable if the store is down and the model is not cached, or what is wrong with the
         model or its connector.
         """
-        self._live_settings.current.check_remote_inference()
+        if not self._live_settings.current.remote_inference_enabled:
+            raise remote_inference_disabled()
         entry = self._entries.fresh(model_id)
         if entry is None or self._is_outdated(entry):
             entry = await self._current(model_id)

@@ -33,6 +33,7 @@ from opensearch_ml_stream.plugin.predictions.whole_prediction import (
     predict_whole,
     predict_whole_encoded,
 )
+from opensearch_ml_stream.plugin.settings import streaming_disabled
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -99,7 +100,8 @@ class Predictor:
     async def _stream(
         self, caller: Caller, which: str | FindModel, make: MakeCall, further: NextInput | None = None
     ) -> AsyncIterator[ProviderStream | GuardedStream]:
-        self._calls.live_settings.current.check_streaming()
+        if not self._calls.live_settings.current.stream_enabled:
+            raise streaming_disabled()
         model_id = which if isinstance(which, str) else await which()
         with self._observations.stream(caller) as observed:
             model = await self._models.get(caller, model_id)

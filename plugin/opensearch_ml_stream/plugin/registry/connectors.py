@@ -28,7 +28,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     rewrite,
 )
 from opensearch_ml_stream.plugin.security.access_control import AccessControl
-from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.settings import LiveSettings, remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -50,7 +50,8 @@ class Connectors:
     async def create(self, caller: Caller, body: Json) -> Json:
         """Store a new connector; with `dry_run`, everything is checked and nothing stored."""
         settings = self.live_settings.current
-        settings.check_remote_inference()
+        if not settings.remote_inference_enabled:
+            raise remote_inference_disabled()
         access = self.access.new_fields(caller, asked_access(body))
         dry_run = flag_of(body, "dry_run")
         if dry_run and set(body) == {"dry_run"}:  # asks whether connectors can be created at all

@@ -56,7 +56,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
 )
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.security.access_control import AskedAccess
-from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.settings import LiveSettings, remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Cluster, Document, Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -94,7 +94,8 @@ class Models:
 
     async def _register(self, caller: Caller, body: Json) -> Json:
         started = self.clock()
-        self.live_settings.current.check_remote_inference()
+        if not self.live_settings.current.remote_inference_enabled:
+            raise remote_inference_disabled()
         name = name_of(body, "model")
         check_function(body)
         asked = asked_access(body)
@@ -212,7 +213,8 @@ class Models:
 
     async def deploy(self, caller: Caller, model_id: str, body: Json) -> Json:
         """Deploy the model; return its (finished) task. Nodes cannot be chosen."""
-        self.live_settings.current.check_remote_inference()
+        if not self.live_settings.current.remote_inference_enabled:
+            raise remote_inference_disabled()
         _check_no_nodes(body)
         if self.access.concerns(caller):
             await self.access.check(caller, (await existing_model(self.store, model_id)).source)

@@ -359,30 +359,6 @@ class Settings:
     sections: Mapping[type, Any] = field(default_factory=dict)
     extensions: Mapping[str, bool | None] = field(default_factory=dict)
 
-    def check_remote_inference(self) -> None:
-        """Raise FeatureDisabled, in ML Commons' words, if remote models may not be called."""
-        if not self.remote_inference_enabled:
-            raise FeatureDisabled(
-                "Remote Inference is currently disabled. To enable it, update the setting "
-                '"plugins.ml_commons.remote_inference.enabled" to true.'
-            )
-
-    def check_streaming(self) -> None:
-        """Raise Forbidden, in ML Commons' words, if predictions may not be streamed."""
-        if not self.stream_enabled:
-            raise Forbidden(
-                "Streaming is currently disabled. To enable it, update the setting "
-                '"plugins.ml_commons.stream_enabled" to true.'
-            )
-
-    def check_batch_inference(self) -> None:
-        """Raise Forbidden, in ML Commons' words, if batch jobs may not be started."""
-        if not self.offline_batch_inference_enabled:
-            raise Forbidden(
-                "Offline batch inference is currently disabled. To enable it, update the setting "
-                '"plugins.ml_commons.offline_batch_inference_enabled" to true.'
-            )
-
     def of(self, section: type[T]) -> T:
         """Return the values of a section, its defaults if these settings were made without it."""
         values: T | None = self.sections.get(section)
@@ -437,3 +413,26 @@ class LiveSettings:
         self.at_start = at_start
         self.of_cluster = at_start
         self.current = at_start
+
+
+def remote_inference_disabled() -> FeatureDisabled:
+    """Return the error for a call of a remote model while these are off, in ML Commons' words."""
+    return FeatureDisabled(
+        "Remote Inference is currently disabled. To enable it, update the setting "
+        '"plugins.ml_commons.remote_inference.enabled" to true.'
+    )
+
+
+def streaming_disabled() -> Forbidden:
+    """Return the error for `_predict/stream` while streaming is off, in ML Commons' words."""
+    return Forbidden(
+        'Streaming is currently disabled. To enable it, update the setting "plugins.ml_commons.stream_enabled" to true.'
+    )
+
+
+def batch_inference_disabled() -> Forbidden:
+    """Return the error for `_batch_predict` while batch jobs are off, in ML Commons' words."""
+    return Forbidden(
+        "Offline batch inference is currently disabled. To enable it, update the setting "
+        '"plugins.ml_commons.offline_batch_inference_enabled" to true.'
+    )

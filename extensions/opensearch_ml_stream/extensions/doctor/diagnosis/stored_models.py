@@ -18,6 +18,7 @@ from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
+from opensearch_ml_stream.plugin.settings import streaming_disabled
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 
@@ -47,7 +48,8 @@ class StoredModelDiagnoses:
         Raises what a prediction raises for a model that the caller may not use, and for limits, budgets, the model's
         interface and guardrails; InvalidRequest also for a recording of a model whose output is guarded.
         """
-        self._calls.live_settings.current.check_streaming()
+        if not self._calls.live_settings.current.stream_enabled:
+            raise streaming_disabled()
         log = StepLog()
         with self._observations.stream(caller) as observed:
             try:

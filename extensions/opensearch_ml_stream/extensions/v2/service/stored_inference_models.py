@@ -38,6 +38,7 @@ from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_PARALLE
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_undeployed
 from opensearch_ml_stream.plugin.registry.models import Models
 from opensearch_ml_stream.plugin.registry.stored_documents import IS_REMOTE, Json, connector_of, existing_model
+from opensearch_ml_stream.plugin.settings import remote_inference_disabled
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
 
@@ -146,7 +147,8 @@ class StoredInferenceModels:
 
     async def check_ready(self, caller: Caller, name: str, version: str | None) -> None:
         """Return if the model is deployed, or a prediction would deploy it; nothing is deployed here."""
-        self.models.live_settings.current.check_remote_inference()
+        if not self.models.live_settings.current.remote_inference_enabled:
+            raise remote_inference_disabled()
         model_id = await self.names.model_id(caller, name, version)
         with self._worded(model_id, name, version):
             document = await existing_model(self.models.store, model_id)
