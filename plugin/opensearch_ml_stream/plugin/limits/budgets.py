@@ -1,7 +1,7 @@
 """Budgets of models: each call is charged to them, and refused when a hard one is spent.
 
-A call is refused when the spending so far is at the limit or beyond it, so a call that begins within a budget may end
-above it. In the spending is the input of calls in flight, estimated from their requests.
+A call is refused when the spending has reached the limit, so a call that begins within a budget may end above it. The
+spending includes the input of calls in flight, estimated from their requests.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -53,7 +53,7 @@ class OpenStream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CountedBudget:
-    """A budget, the place of its counter in the plan, and what callers are `told` of it in any case."""
+    """A budget, the position of its counter in the plan, and the fields that every response shows of it (`told`)."""
 
     budget: Budget
     place: int
@@ -73,20 +73,19 @@ class CountedBudget:
 
 @dataclass(frozen=True, slots=True)
 class BudgetPlan:
-    """The budgets of a model as they are for one user, and what counts them, each once."""
+    """The budgets of a model for one user, and their counters without duplicates."""
 
     budgets: tuple[CountedBudget, ...]
     counters: tuple[Counter, ...]
 
 
 class Charge:
-    """A call, whose `estimated_input` tokens are reserved; it is paid at the end of the `with` block at the latest.
+    """One call's charge: `estimated_input` tokens are reserved, and paid at the end of the `with` block at the latest.
 
-    What the provider counts is paid. An error before the response has begun costs nothing. A call that is broken off,
-    by the client or the connection, costs what was estimated: the input, and a token for each chunk.
-
-    `stream` is the provider's, once there is one. `spendings` are those of the plan's counters as last seen, with what
-    is `reserved` of each; none before that.
+    The provider's own count is paid. An error before the response has begun costs nothing. A call that the client or
+    the connection breaks off costs an estimate: its input, and a token for each chunk. `stream` is the provider's, once
+    there is one. `spendings` are the last known spendings of the plan's counters, including what is `reserved` of each;
+    it is empty before that.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""Times that a model's calls of its provider may take: to the first byte, between bytes, and in all."""
+"""Timeouts of a model's calls to its provider: to the first byte, between bytes, and in total."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
@@ -23,7 +23,7 @@ def in_time(
 class _TimedCall(AbstractAsyncContextManager[UpstreamResponse]):
     """One call and its one timer, which ends the wait for the first byte, and later the response.
 
-    Until there is a response it works as `asyncio.timeout` does: it cancels the task, and takes that back.
+    Until there is a response it works as `asyncio.timeout` does: it cancels the task, and turns that into an error.
     """
 
     __slots__ = ("_begun_at", "_cancelling", "_is_late", "_limits", "_opening", "_response", "_task", "_timer")

@@ -1,8 +1,8 @@
 """Rate limits: how often a model may be called (`rate_limiter`), and how often by each user (its controller).
 
-As in ML Commons (contract 6.5) the rate is limit / unit and the burst max(limit, 1), each server that shares the store
-has its part of the limit, and the model's limit is looked at first. A call that one of two limits refuses costs no
-token of the other. The workers of a server share the buckets (see `TokenBuckets`).
+As in ML Commons (contract 6.5) the rate is limit / unit and the burst max(limit, 1), each server on the store has its
+share of the limit, and the model's limit is checked first. A call that one of two limits refuses takes no token of the
+other. The workers of a server share the buckets (see `TokenBuckets`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,17 +40,17 @@ class Bucket(NamedTuple):
 
 
 class Empty(NamedTuple):
-    """Which of the buckets, by its place, had no token, and in how many seconds there is one."""
+    """The position of the first bucket without a token, and the seconds until it has one."""
 
     place: int
     wait: float
 
 
 class TokenBuckets:
-    """Token buckets in a table that the workers of a server share: a token is handed out once among all of them.
+    """Token buckets in a table that the workers of a server share, so that each token is used once among all of them.
 
-    A bucket that has no record is full, so that one that has filled up again may make way for others. `clock` is one
-    that all workers read alike; `is_shared` is whether the server has more than one.
+    A bucket without a record is full, so the record of one that has filled up again may be replaced. All workers read
+    the same `clock`; `is_shared` is whether the server has more than one.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = monotonic, *, is_shared: bool = True) -> None:
@@ -104,7 +104,7 @@ class RateLimit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of limit: what ML Commons says when it refuses a call, and its name in the metrics."""
+    """A kind of limit: ML Commons' words when it refuses a call, and the name in the metrics."""
 
     reason: str
     name: str

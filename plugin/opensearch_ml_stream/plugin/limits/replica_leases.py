@@ -1,9 +1,9 @@
-"""Replicas: how many servers share the store, counted by leases in it, so that each takes its part of a limit.
+"""Count the servers that share the store by leases in it, so that each server takes its share of a limit.
 
-Every server renews a document of its own every RENEW_SECONDS, and then looks at all of them. It counts those that
-were renewed while it looked EXPIRED_AFTER times: whether one was is seen by its sequence number, so that the clocks
-of hosts are never compared. While it cannot look, nobody expires and the last count stays. One worker does that for
-its server, whoever holds the lock of a file in the folder of the workers; the others read the count in that file.
+Every server renews a document of its own every RENEW_SECONDS, and then reads all of them. It counts those that were
+renewed within the last EXPIRED_AFTER reads: a renewal is seen by its sequence number, so that the clocks of hosts are
+never compared. While the store cannot be read, no lease expires and the last count holds. One worker does this for its
+server, the one that holds the lock of a file in the workers' folder; the others read the count from that file.
 """
 
 import asyncio
@@ -50,14 +50,14 @@ def server_id(runtime: Path) -> str:
 
 
 class Replicas:
-    """`count` is how many servers share the store, this one included: always 1 or more, replaced as they change."""
+    """`count` is how many servers share the store, this one included; it is updated, and always 1 or more."""
 
     def __init__(self, count: int = 1) -> None:
         self.count = count
 
 
 class Lease:
-    """The lease of one server, by its id, and what it has seen of the others."""
+    """The lease of one server, by its id, and what it has read of the others."""
 
     def __init__(self, store: Store, now: Clock, server_id: str) -> None:
         self._store = store

@@ -1,9 +1,9 @@
-"""Spending of all servers on one store: each writes its own into a document every second or so, and reads the others'.
+"""Spending of all servers on one store: each writes its own to a document every second, and reads the others'.
 
-There is one document for each counter and window; a server's entry in it holds all that it has spent in the window, so
-that a write may be repeated. Nothing is written while a call waits, and nothing is read but for a counter that this
-server has not used for some seconds. While the store does not respond, what is known of others stays as it is. Only
-the sums in a document are searched: for operators. An operator who deletes it forgives what it holds.
+There is one document for each counter and window. A server's entry in it holds all that it has spent in the window, so
+that a write may be repeated. Calls do not wait for these writes, and wait for a read only of a counter that this server
+has not used for some seconds. While the store does not respond, the last known spending of others holds. Only the sums
+in a document are indexed, for operators. An operator who deletes a document resets its spending.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a server has spent in the window, and when it said so (milliseconds since 1970)."""
+    """What a server has spent in the window, and when it was written (milliseconds since 1970)."""
 
     amount: Amount
     written_at: int

@@ -1,8 +1,8 @@
-"""What was spent, in a table that the workers of a server share: a record for each model, or its user, and window.
+"""Spending in a table that the workers of a server share: a record for each model, or user of it, and window.
 
-A record holds this window's spending of this server, exact at any time, and that of other servers as the store told it
-last. When a new window begins, it begins anew. One whose window is over makes way for others, so that there are not
-many more of them than callers who spent something lately.
+A record holds this window's spending of this server, always exact, and that of other servers as last read from the
+store. It starts again when a new window begins. The record of a window that is over may be replaced, so that there are
+few more records than recent callers.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _RECORD = Struct("qq6d")  # as Spending has it; the end of the window is 0 in a 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """What is counted together: the spending on a model, by all its callers or (`user`) by one, in windows of time."""
+    """A counter of spending on a model, by all its callers or by one `user`, in windows of time."""
 
     model_id: str
     user: str | None
@@ -44,10 +44,11 @@ class Counter:
 
 
 class Spending(NamedTuple):
-    """What was spent in a window, of tokens and money: a record of the table. Times in milliseconds since 1970.
+    """The spending in a window, in tokens and money: a record of the table. Times in milliseconds since 1970.
 
     `own` is this server's, `stored` the part of it that the store is known to have, `others` that of other servers as
-    of `read_at`, which is 0 before the store was read. The numbers are apart because every call makes some of these.
+    of `read_at`, which is 0 before the store was read. The numbers are separate fields because every call makes several
+    of these.
     """
 
     window_end: int

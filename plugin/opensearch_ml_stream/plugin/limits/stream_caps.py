@@ -1,7 +1,7 @@
-"""Caps on open streams: of a server, of a user, of a model, of a user of a model; and the short queue before them.
+"""Caps on open streams, for a server, a user, a model or a user of a model, and the short queue before them.
 
-A whole prediction counts as a stream does: it holds a call of the provider as long. Predictions of guard models are
-part of the prediction that they guard. Callers whom nobody asked to log in are no user.
+A whole prediction counts as a stream: it occupies a call of the provider as long. Predictions of guard models are part
+of the prediction that they guard. Callers who did not have to log in count as no user.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ _REASONS = {
 
 
 class Cap(NamedTuple):
-    """So many streams of one key, as `table_key` makes it, at a time; `name` says which limit it is."""
+    """At most `limit` streams at a time for one `key`, made by `table_key`; `name` says which cap it is."""
 
     name: str
     key: bytes
@@ -50,13 +50,12 @@ class Cap(NamedTuple):
 
 
 class StreamCounts:
-    """How many streams are open on a server with so many workers, by what is capped; one worker's view of it.
+    """One worker's view of how many streams are open on its server, by what is capped.
 
-    A record of a table that the workers share has a cell for each of them, in which that worker alone counts. What a
-    worker that was killed had counted is forgotten where it would be in somebody's way, and no count has to be taken
-    back. A stream is counted under the table's lock, for microseconds, so that no two workers take the last place; one
-    worker alone takes no lock. The table is in `directory`, which is removed with the server; nothing is written before
-    the first stream is counted.
+    Each record of the shared table has a cell for each worker, which only that worker changes. The counts of a worker
+    that was killed are dropped where they would exceed a cap. A stream is counted under the table's lock, for
+    microseconds, so that no two workers take the last place; a single worker takes no lock. The table is in
+    `directory`, which is removed with the server; nothing is written before the first stream is counted.
     """
 
     def __init__(self, directory: Path, workers: int) -> None:
@@ -133,7 +132,7 @@ def _counts_nothing(record: tuple[int, ...]) -> bool:
 
 
 class _Waiting:
-    """A caller in the queue: `turn` is done when it has a place, or is refused at last."""
+    """A caller in the queue; `turn` is done when it has a place, or fails when it is refused."""
 
     __slots__ = ("caps", "full", "give_up", "turn")
 
@@ -147,7 +146,7 @@ class _Waiting:
 class OpenStreams:
     """The open streams of one worker, and the callers who wait for a place among those of its server.
 
-    Who waits for the same cap is served in order of arrival, within a worker; workers do not wait for each other.
+    Callers who wait for the same cap are served in order of arrival within a worker. There is no order between workers.
     """
 
     def __init__(self, counts: StreamCounts, live: LiveSettings, metrics: Metrics, background: BackgroundTasks) -> None:

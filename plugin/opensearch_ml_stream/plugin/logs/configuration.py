@@ -131,9 +131,9 @@ def _name(error: BaseException) -> str:
 
 
 class FloodFilter(logging.Filter):
-    """Lets MAX_LINES_ALIKE lines of a kind through in WINDOW_SECONDS; the first line of the next window has the count.
+    """Passes MAX_LINES_ALIKE lines of a kind in WINDOW_SECONDS; the next window's first line has the count of the rest.
 
-    `unbounded` is a logger whose lines are wanted, each of them.
+    Every line of the logger `unbounded` passes.
     """
 
     def __init__(self, unbounded: str, clock: Callable[[], float] = monotonic) -> None:

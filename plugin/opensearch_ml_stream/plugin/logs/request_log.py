@@ -1,4 +1,4 @@
-"""Logs requests: a line for each that failed, and one for each at all where the access log is on."""
+"""Logs a line for each request that failed, and for every request where the access log is on."""
 
 import logging
 import re

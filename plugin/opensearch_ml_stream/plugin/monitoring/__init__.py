@@ -1,1 +1,1 @@
-"""What an operator asks a running server: `/profile` and `/stats`, made of its statistics and of the store."""
+"""What an operator asks a running server: its statistics, `/profile` and `/stats`."""

@@ -1,4 +1,4 @@
-"""The profile use case: deployed models with the durations of their last predictions, and the predictions that run."""
+"""The profile use case: deployed models with the durations of their last predictions, and running predictions."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

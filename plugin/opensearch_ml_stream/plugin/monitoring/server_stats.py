@@ -41,7 +41,7 @@ _MISSING = "non-existent"  # ML Commons' status of an index that there is not ye
 
 @dataclass(frozen=True, slots=True)
 class StatSelection:
-    """What is asked for, all in lower case; of all but `levels` an empty collection stands for everything."""
+    """The selected stats, all in lower case; except for `levels`, an empty collection selects everything."""
 
     levels: Collection[str] = _LEVELS
     cluster_stats: Collection[str] = ()
@@ -106,7 +106,7 @@ def _check(names: Collection[str], known: Collection[str], wrong: str) -> None:
 class ServerStats:
     """The stats use case, over the store and this server's statistics.
 
-    All numbers, those of the server too, are of the models and connectors that the caller may see.
+    All numbers, also those of the server, only count models and connectors that the caller may see.
     """
 
     store: Store

@@ -1,7 +1,7 @@
-"""Statistics of a server's requests, counted once per request: what `/stats` and `/profile` are made of.
+"""Statistics of a server's requests, counted once per request: the source of `/stats` and `/profile`.
 
-They are tables in a folder that the server's workers share and that is removed with it, so that any worker can say what
-all of them did. They are mapped: to count is a write to memory, which stays when a worker is killed.
+They are tables in a folder that the server's workers share and that is removed with it, so that any worker can report
+for all. The tables are memory-mapped: counting is a write to memory, which survives a worker that is killed.
 """
 
 import logging
@@ -84,10 +84,10 @@ class ModelFigures:
 class RequestCounts:
     """How often each action was requested and failed, and how long predictions took, in a directory of all workers.
 
-    A model has a record in a table. Workers change it under the table's lock, and read it without: what is counted is
-    written before its count. What is counted of the server is in a record for each worker, which changes it alone; its
-    successor goes on in it. `worker` is the number of this one, `is_shared` is whether there are others. OSError on a
-    full disk, or if another worker does not let go of the table.
+    A model has a record in a table. Workers change it under the table's lock and read it without, so data is written
+    before its count. The counts of the server are in a record for each worker, which changes it alone; a worker's
+    successor continues its record. `worker` is the number of this one, `is_shared` is whether there are others. OSError
+    on a full disk, or if another worker does not release the table.
     """
 
     def __init__(self, directory: Path, worker: int, *, is_shared: bool = True) -> None:
@@ -219,10 +219,10 @@ class RunningPrediction:
 
 
 class RunningPredictions:
-    """The predictions that run on a server, as one worker notes and reads them, in a directory of all. OSError.
+    """The predictions that run on a server, in a directory of all workers. OSError on a full disk.
 
-    A worker makes some records under the table's lock and uses them again and again without it: it alone writes them.
-    What runs by the records of a worker that has ended runs no more; its successor takes them over.
+    A worker adds records under the table's lock, and reuses them without it, since only it writes them. Records of a
+    worker that has ended are ignored, until its successor takes them over.
     """
 
     def __init__(self, directory: Path, worker: WorkerNumber, *, is_shared: bool = True) -> None:
@@ -284,8 +284,8 @@ class RunningPredictions:
 class Statistics:
     """The statistics of one server.
 
-    A prediction does not fail because it cannot be counted: a full disk, or a worker that is stopped in the middle
-    of a write, is logged once, and what cannot be written is left out.
+    A prediction does not fail because it cannot be counted: a full disk, or a worker that is stopped in the middle of a
+    write, is logged once, and what cannot be written is skipped.
     """
 
     def __init__(self, directory: Path, running: RunningPredictions, counts: RequestCounts) -> None:

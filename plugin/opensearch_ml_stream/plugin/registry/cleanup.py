@@ -1,4 +1,4 @@
-"""Delete states and settings of models that are gone: ML Commons deletes a model, and knows nothing of either."""
+"""Delete states and settings of models that no longer exist: ML Commons deletes models without knowing of either."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 async def delete_orphans(store: Store) -> int:
     """Delete the states and settings whose model does not exist; return how many.
 
-    They are written after their model, and read before it here: those of a new model are no orphans.
+    Both are written after their model, and read before it here, so that those of a new model are kept.
     """
     with_settings = (await store.search(Index.MODEL_SETTINGS, {"size": MAX_SETTINGS, "_source": False}))["hits"]["hits"]
     return await _delete_without_model(store, Index.DEPLOYMENT, await deployed_ids(store)) + (
@@ -42,7 +42,7 @@ async def _delete_without_model(store: Store, index: Index, ids: list[str]) -> i
 async def deleting_orphans(
     store: Store, background: BackgroundTasks, interval: float = SWEEP_SECONDS
 ) -> AsyncIterator[None]:
-    """Sweep every `interval` seconds while the block runs, in a cluster; in the embedded store nothing is left over."""
+    """Delete orphans every `interval` seconds while the block runs; an embedded store has none."""
     if store.cluster is None:
         yield
         return

@@ -1,6 +1,6 @@
-"""The config use case: show a document of the index in which ML Commons keeps what configures it.
+"""The config use case: show a document of the index with ML Commons' configuration.
 
-The master key lies in the same index. So only what ML Commons itself shows of a config is shown, by name.
+The same index holds the master key, so only the fields that ML Commons itself shows of a config are shown.
 """
 
 from collections.abc import Mapping

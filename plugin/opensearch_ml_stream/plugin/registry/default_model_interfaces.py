@@ -1,6 +1,6 @@
 """Interfaces that ML Commons itself gives to models of some AWS services, by the connector's parameters.
 
-What a response is like follows from the post-process function of the connector's first action, too. Source: the class
+The schema of the response also depends on the post-process function of the connector's first action. Source: the class
 ModelInterfaceUtils of ML Commons.
 """
 
@@ -52,9 +52,9 @@ def _response(**properties: Json) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class _Preset:
-    """An interface: its input and output, and the output of connectors with the function `function`.
+    """A default interface: input and output, and the output `read` of connectors with the function `function`.
 
-    "" is any function; names count without their case.
+    "" stands for any function; names are compared without regard to case.
     """
 
     input: Json

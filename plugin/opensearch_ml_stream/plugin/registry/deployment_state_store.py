@@ -1,9 +1,10 @@
 """Deployed states of models: where they are stored, and how they are shown.
 
 In the embedded store the state is part of the model's document. In a cluster it must not be: a real ML Commons may run
-there, or be installed later, and its sync-up job turns every model that none of its own nodes holds into DEPLOY_FAILED.
-There an index of our own (Index.DEPLOYMENT) holds what is deployed, which is laid over a model's source when that is
-shown; the model's own state is then ML Commons' to change, and at most UNDEPLOYED is written to it.
+there, or be installed later, and its sync-up job sets every model that none of its own nodes holds to DEPLOY_FAILED. In
+a cluster, an index of our own (Index.DEPLOYMENT) holds what the sidecar has deployed, and is merged into a model's
+source when that is shown. The state in the model's document is then left to ML Commons; only UNDEPLOYED is ever written
+to it.
 """
 
 import asyncio
@@ -44,7 +45,7 @@ def is_deploying(source: Json) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentStateStore:
-    """Reads and writes the deployed states, wherever they are stored."""
+    """Reads and writes the deployed states of models."""
 
     store: Store
     clock: Clock

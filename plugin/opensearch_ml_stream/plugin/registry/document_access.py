@@ -99,7 +99,7 @@ class ModelAccess:
 
 @dataclass(frozen=True, slots=True)
 class VisibleDocuments:
-    """Asks the store; costs nothing where the caller may see everything."""
+    """Queries for what a caller may see. Where that is everything, the store is not asked."""
 
     store: Store
     connectors: AccessControl

@@ -1,8 +1,8 @@
 """Deploy and undeploy models: on request, or automatically before a first prediction.
 
-A remote model has nothing to load: deploying checks that its connector exists and that its credentials can be
+A remote model has nothing to load: deploying it checks that its connector exists and that its credentials can be
 decrypted, and stores the state. Every worker compiles the connector when it first needs it. A model with a protocol of
-its own is loaded by that first.
+its own is loaded by that protocol first.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ def uncounted(action: str, model_id: str | None) -> AbstractContextManager[None]
 
 @dataclass(frozen=True, slots=True)
 class ModelDeployment:
-    """Deploys, undeploys, and deploys automatically; the states themselves are kept by `states`."""
+    """Deploys and undeploys models, on request or automatically; `states` stores the result."""
 
     store: Store
     cipher: Cipher

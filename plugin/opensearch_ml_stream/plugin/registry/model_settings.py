@@ -1,6 +1,6 @@
-"""The `_sidecar` settings of models: kept in an index of the sidecar's own, since ML Commons' documents have no place.
+"""The `_sidecar` settings of models, in an index of our own: ML Commons' documents have no field for them.
 
-A model without any has no document there.
+A model without settings has no document there.
 """
 
 from typing import Any

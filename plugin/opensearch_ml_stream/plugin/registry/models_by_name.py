@@ -1,4 +1,4 @@
-"""Models by id or name, as clients of conversations address them, among those that the caller may see."""
+"""Find a model by id or name among those that the caller may see, as clients of OpenAI's or Anthropic's API name it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ _MAX_BYTES = 512  # of an id, OpenSearch's limit, and of a name
 
 
 class ModelsByName:
-    """Finds models, and holds what it found for FRESH_SECONDS; an id always means the model of that id."""
+    """Finds models and keeps the result for FRESH_SECONDS; an id always means the model with that id."""
 
     def __init__(self, store: Store, visible: VisibleDocuments) -> None:
         self._store = store

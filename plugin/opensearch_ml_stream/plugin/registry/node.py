@@ -1,4 +1,4 @@
-"""The node in responses and tasks: one for all workers and replicas on the same store."""
+"""The node id in responses and tasks, which all workers and replicas on one store share."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ async def node_id(store: Store, clock: Clock) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServerNode:
-    """`server` names this server (`host:port`) among those that share the store and its node id."""
+    """The node as this server shows it; `server` (`host:port`) tells it from others with the same node id."""
 
     store: Store
     clock: Clock

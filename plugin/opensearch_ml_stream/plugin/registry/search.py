@@ -1,9 +1,9 @@
-"""Search of stored documents for callers: nothing tells them a credential, or what they may not see.
+"""Search stored documents for a caller, without showing credentials or what the caller may not see.
 
 The stored documents hold credentials (as cipher text), and the store searches them with the sidecar's own account. So
-every query, sort and aggregation names its fields, none of them a credential's, and nothing reads fields by script,
-pattern or lookup. A caller who may not see every document gets nothing that is computed from the whole index. `_source`
-is applied here, after the hidden fields are removed. Whatever a store does not support it refuses itself.
+every query, sort and aggregation must name its fields, none of them a credential's, and nothing may read fields by
+script, pattern or lookup. A caller who may not see every document gets nothing that is computed from the whole index.
+`_source` is applied here, after the hidden fields are removed. The store itself refuses what it does not support.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -64,7 +64,7 @@ Hits = tuple[list[dict[str, Any]], tuple[str, ...] | None]
 
 
 class Searched(Protocol):
-    """What a search runs in: a Store, or one that shows other values than it stores."""
+    """What a search runs on: a Store, or ShownStates around one."""
 
     async def search_for_caller(self, index: Index, body: Json) -> dict[str, Any]:
         """Return OpenSearch's search response."""

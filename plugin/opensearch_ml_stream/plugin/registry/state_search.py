@@ -1,8 +1,8 @@
-"""Search models by the state that is shown, where the models' documents hold another one.
+"""Search models by the state that is shown, where their documents hold another one.
 
-In a cluster the states of what the sidecar has deployed are stored apart (see DeploymentStateStore). A search that
-names `model_state` is changed accordingly before it is sent, so that hits, totals, aggregations, order and pages are
-OpenSearch's own work, over the models as they are shown.
+In a cluster the states of models that the sidecar has deployed are stored apart (see DeploymentStateStore). A search
+that names `model_state` is rewritten before it is sent, so that OpenSearch itself computes hits, totals, aggregations,
+order and pages for the models as they are shown.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Task use cases (get, delete, cancel, search), and records of finished tasks."""
+"""Task use cases (get, delete, cancel, search), and the records of finished tasks."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol

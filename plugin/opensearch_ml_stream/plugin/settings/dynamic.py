@@ -97,7 +97,7 @@ class DynamicSettings:
 
 @dataclass(slots=True)
 class ClusterSettings:
-    """Reads what `live.of_cluster` is to be by the cluster's settings."""
+    """Reads the cluster's settings, and returns the sidecar's with those applied."""
 
     cluster: Cluster
     live: LiveSettings

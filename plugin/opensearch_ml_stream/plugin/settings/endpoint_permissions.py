@@ -1,4 +1,4 @@
-"""Adds endpoints to the trusted ones and removes them, each with no more private addresses than it needs."""
+"""Add trusted endpoints and remove them, with private addresses for no more of them than need it."""
 
 import re
 from collections.abc import Mapping

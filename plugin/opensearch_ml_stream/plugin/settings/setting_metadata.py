@@ -1,7 +1,7 @@
-"""Defines settings: each is a field of a frozen dataclass, with what users see of it in the field's metadata.
+"""Define settings: each is a field of a frozen dataclass, whose metadata has what users see of it.
 
 The configuration file, the environment, `_plugins/_ml/_settings`, the command line's listing and the table in the docs
-are all made from them.
+are all made from the fields.
 """
 
 from collections.abc import Mapping

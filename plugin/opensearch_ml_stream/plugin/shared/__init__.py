@@ -1,1 +1,1 @@
-"""What the workers of a server share, in files of a folder that is removed with it: locks, room, tables of records."""
+"""What the workers of a server share, in files of a folder that is removed with the server."""

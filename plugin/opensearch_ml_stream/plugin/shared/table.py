@@ -1,8 +1,8 @@
-"""A table of records of one size that all workers of a server share: one file, mapped into each, under one lock.
+"""A table of fixed-size records that all workers of a server share: one memory-mapped file under one lock.
 
 A record is found by its key, 16 bytes of a hash, in the few slots where that may be. If those are taken, a record that
-says nothing any more makes way; without one, the table grows by a level twice as large as the last. Records never
-move, and a key is in one level only. So a worker may read, and change what it alone changes, without the lock.
+is no longer needed is replaced; if there is none, the table grows by a level twice as large as the last. Records never
+move, and a key is in one level only. So a worker may read, and change what only it changes, without the lock.
 """
 
 import errno
@@ -34,13 +34,13 @@ IsOver = Callable[[tuple[Any, ...]], bool]
 
 
 class SharedTable:
-    """The table in a file, which is made when it is locked first: `with table:` holds the lock, for microseconds.
+    """The table in a file, which is created when it is first locked: `with table:` holds the lock, for microseconds.
 
-    OSError if it cannot be opened, TimeoutError, which is one, if another worker does not let go of it. The one worker
-    of a server needs no lock: `is_shared` is false.
+    OSError if the file cannot be opened; TimeoutError, a subclass, if another worker does not release it. `is_shared`
+    is false for the only worker of a server, which needs no lock.
 
-    A record is whole cells, at a place in `memory`, at place // CELL in `cells`, the same as integers. Nobody keeps
-    those two: they are others when the table has grown.
+    A record is whole cells, at a place in `memory`, and at place // CELL in `cells`, which has the same bytes as
+    integers. Nothing may keep a reference to those two: both are replaced when the table grows.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""Files in the server's own folder that all its workers write: locks, room on the disk, numbers of the workers."""
+"""Files that all workers of a server write: locks, room on the disk, and the workers' numbers."""
 
 import errno
 import fcntl
@@ -77,9 +77,9 @@ def append_zeros(file: int, end: int, size: int) -> None:
 
 
 class WorkerNumber:
-    """The least number that no other living worker has: that of one that has ended goes to its successor.
+    """The lowest number that no other living worker has; a worker that has ended passes its number to its successor.
 
-    A worker holds the lock of a file, `path` with its number, for as long as it lives.
+    A worker holds the lock of a file, `path` with its number, as long as it lives.
     """
 
     def __init__(self, path: Path) -> None:

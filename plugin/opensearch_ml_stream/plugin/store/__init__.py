@@ -60,7 +60,7 @@ class Written:
 
 
 class Cluster(Protocol):
-    """What else the OpenSearch cluster has, in which a store lies. Every method raises Unavailable if it is down."""
+    """What the store's OpenSearch cluster has beside documents. Every method raises Unavailable if it is down."""
 
     async def settings(self) -> Mapping[str, object]:
         """Return the settings `plugins.ml_commons.*` that were changed in the cluster, by full name.
@@ -91,7 +91,7 @@ class Cluster(Protocol):
 
 
 class SecurityPlugin(Protocol):
-    """The security plugin of an OpenSearch cluster. Every method raises Unavailable while the cluster cannot say."""
+    """The security plugin of an OpenSearch cluster. Every method raises Unavailable if the cluster does not say."""
 
     async def is_installed(self) -> bool:
         """Whether the cluster has the plugin, and it is not disabled."""

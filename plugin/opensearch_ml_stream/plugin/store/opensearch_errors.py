@@ -1,4 +1,4 @@
-"""Our errors for those of opensearch-py, which never repeat a document that OpenSearch may quote."""
+"""Translate opensearch-py's errors to ours, without the document that OpenSearch may quote in them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping

@@ -1,7 +1,7 @@
-"""Read the responses of OpenSearch.
+"""Read the responses of OpenSearch, and refuse those of any other server.
 
-A proxy, or another server on its port, may send 200 with JSON of its own. Read as "there is no such document", that
-would make every model disappear: whatever OpenSearch does not send is Unavailable.
+A proxy, or another server on its port, may send 200 with JSON of its own. Read as "there is no such document", it would
+make every model disappear, so anything that OpenSearch does not send is Unavailable.
 """
 
 from collections.abc import Collection, Mapping

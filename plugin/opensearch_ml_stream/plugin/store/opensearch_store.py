@@ -1,7 +1,8 @@
 """The store in an OpenSearch cluster, in the indices that ML Commons uses.
 
-Indices are created at the first write. Requests are not retried, since a write without a response may have been done;
-only a read or search whose connection broke is sent once more, and what a host took no connection for to the next one.
+Indices are created at the first write. Requests are not retried, since a write without a response may have been done.
+There are two exceptions: a read or search whose connection broke is sent once more, and a request to a host that took
+no connection is sent to the next host.
 """
 
 import asyncio
@@ -87,7 +88,7 @@ def connect(url: str, *, with_credentials: bool = True) -> AsyncOpenSearch:
 
 
 class FailoverTransport(AsyncTransport):
-    """A transport that asks the next host when one does not take the connection: then nothing was sent to it."""
+    """A transport that tries the next host when one takes no connection, as nothing was sent to that one."""
 
     async def perform_request(self, *arguments: Any, **options: Any) -> Any:
         """Return the response of the first host that takes the connection. See AsyncTransport."""

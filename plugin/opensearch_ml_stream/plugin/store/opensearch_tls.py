@@ -1,4 +1,4 @@
-"""TLS to an OpenSearch store, as the options in its URL say: whom to trust, and with which certificate to log in."""
+"""TLS to an OpenSearch store, from the options in its URL: trusted certificates, and the client's own."""
 
 import hashlib
 import re

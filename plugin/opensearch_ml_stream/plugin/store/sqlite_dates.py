@@ -1,7 +1,8 @@
 """Dates in queries of the embedded store: date maths, and the formats that a `range` may name.
 
-As OpenSearch reads them: https://docs.opensearch.org/latest/field-types/supported-field-types/date/. All are UTC unless
-they say otherwise; what a text leaves out is its first moment, or its last where a range is to hold all of it.
+They are read as OpenSearch reads them: https://docs.opensearch.org/latest/field-types/supported-field-types/date/.
+Dates without a zone are UTC. Parts that a date leaves out are read as their first moment, or as their last where a
+range includes all of it.
 """
 
 import re

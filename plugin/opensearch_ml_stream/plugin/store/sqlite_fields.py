@@ -1,8 +1,8 @@
-"""Fields of documents and of queries in the embedded store: how OpenSearch's mappings have their values compared.
+"""Fields in the embedded store: how OpenSearch compares the values of each type, in documents and in queries.
 
 A `text` field is compared by its words in lower case, its `.keyword` sub-field as a whole. A `flat_object` is compared
-by all values in it. A field inside a nested object has values in a nested query alone, which looks at that object.
-Values of typed fields (numbers, dates, booleans) in queries are read as OpenSearch reads them, or refused as it does.
+by all values in it. A field inside a nested object has values only in a nested query, which looks at one object at a
+time. Numbers, dates and booleans in queries are parsed as OpenSearch parses them, with the same errors.
 """
 
 import re
@@ -65,7 +65,7 @@ class Field:
 
 
 class Candidate:
-    """A document that may match: reads each field once, whatever asks for it, and pays for what it hands out."""
+    """A document that may match: reads each field once, and counts the steps of each use."""
 
     __slots__ = ("_phrases", "_terms", "_values", "document", "work")
 

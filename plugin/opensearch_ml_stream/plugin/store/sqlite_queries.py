@@ -1,7 +1,7 @@
-"""Queries of the embedded store: a query as OpenSearch has it becomes a predicate on documents.
+"""Queries of the embedded store: each OpenSearch query is compiled to a predicate on documents.
 
-Term queries (term, terms, prefix, wildcard, range) compare whole values, or the words of a `text` field; full-text ones
-(match, match_phrase, query_string) take their text apart first.
+Term queries (term, terms, prefix, wildcard, range) compare whole values, or the words of a `text` field. Full-text
+queries (match, match_phrase, query_string) split their text into words first.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,7 +63,7 @@ _PATTERN_CHARS_A_CLAUSE = 50
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a query stands: the fields that it can name, and what it shares with the whole search."""
+    """The context of a query: the fields that it can name, and the counters of the whole search."""
 
     types: Types
     now: datetime

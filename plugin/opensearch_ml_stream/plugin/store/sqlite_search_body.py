@@ -1,4 +1,4 @@
-"""Parts of a search body, read for the embedded store: what is malformed or not supported is named."""
+"""Read parts of a search body for the embedded store; errors name what is malformed or not supported."""
 
 from collections.abc import Mapping
 from typing import Any

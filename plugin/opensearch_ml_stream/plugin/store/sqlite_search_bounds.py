@@ -1,6 +1,7 @@
-"""What bounds a search of the embedded store: OpenSearch's own bounds, and a count of steps where it has none.
+"""Limits of a search in the embedded store: OpenSearch's own, and a count of steps where it has none.
 
-Beyond a bound is an InvalidRequest that names it, with OpenSearch's type of error. docs/limits.md lists them.
+Beyond a limit the search is an InvalidRequest that names it, with OpenSearch's type of error. docs/limits.md lists
+them.
 """
 
 import math
@@ -31,10 +32,10 @@ _PAUSE_SECONDS = 0.0001
 
 
 class SearchWork:
-    """The steps that one search may still take, whoever takes them: SQLite reading, or Python comparing.
+    """The steps that one search may still take, in SQLite and in Python.
 
-    After each 2,000 of them the thread sleeps for a moment: Python runs one thread at a time, and would let the event
-    loop wait 5 ms for its turn.
+    The thread sleeps for a moment after each 2,000 steps: Python runs one thread at a time, and the event loop would
+    otherwise wait 5 ms for its turn.
     """
 
     __slots__ = ("_left", "_limit", "_until_pause")
@@ -81,7 +82,7 @@ class SearchWork:
 
 
 class Counted:
-    """How many there may be of something in one search, and its error beyond that."""
+    """A counter of one kind of thing in a search, which raises an error beyond its limit."""
 
     __slots__ = ("_error", "_left")
 

@@ -1,8 +1,9 @@
 """The embedded store: one SQLite file that several worker processes share, or memory.
 
-Every call runs in a thread of the store's own, so that waiting for another process's lock never blocks the event loop:
-one for documents, one for the sidecar's own searches, one for those of callers, which are counted and bounded. None
-waits for another. Versions and sequence numbers count as in OpenSearch: `version` by document, `seq_no` by index.
+Calls run in three threads of the store, so that waiting for another process's lock never blocks the event loop: one for
+documents, one for the sidecar's own searches, and one for callers' searches, which are counted and limited. The threads
+do not wait for each other. Versions and sequence numbers count as in OpenSearch: `version` by document, `seq_no` by
+index.
 """
 
 import base64
