@@ -1,6 +1,6 @@
-"""Resolves credentials outside the store: `env:NAME` and `file:PATH`, read at each use since tokens rotate.
+"""Resolve credentials outside the store: `env:NAME` and `file:PATH`, read at each use since tokens rotate.
 
-Off unless `opensearch_ml_stream.external_credentials_enabled`, since whoever may create a connector could otherwise
+Off unless `opensearch_ml_stream.external_credentials_enabled`, since anyone who may create a connector could otherwise
 read this process's environment and files.
 """
 

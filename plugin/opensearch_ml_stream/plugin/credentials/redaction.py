@@ -1,11 +1,11 @@
-"""Redacts credentials from what a provider sends, in whatever way they are written, and cuts error texts.
+"""Redact credentials from what a provider sends, in any encoding, and cut error texts.
 
 Provider bodies, error texts and the fields of a stream's end are searched. The text of a stream's chunks is not: a key
-comes in several tokens, so no single chunk would hold it, and the providers' own text is for them to answer for.
+comes in several tokens, so no single chunk would hold it, and providers are responsible for their own text.
 
-Texts and secrets are compared without their escapes (`unescape`) and without regard to case and to base64's alphabet
-(`fold`). What is left are a few forms: the secret itself, in hex, and in base64. Most bodies hold none, which
-`SecretAbsence` proves without a look at each byte of an array of numbers.
+Texts and secrets are compared without their escapes (`unescape`), and without regard to case and to base64's alphabet
+(`fold`). That leaves a few forms of each secret: as it is, in hex, and in base64. Most bodies hold none, which
+`SecretPrefilter` proves without reading each byte of an array of numbers.
 """
 
 import base64
@@ -75,7 +75,7 @@ _FEW_DIGITS = 3  # pieces of digits that are sought one by one: a long key may h
 
 
 class Form(NamedTuple):
-    """One way to write a secret: its folded text, and how much of it in a row gives the secret away."""
+    """One way to write a secret: its folded text, and how many characters in a row give the secret away."""
 
     text: bytes
     least: int
@@ -83,14 +83,14 @@ class Form(NamedTuple):
 
 
 class Redactor:
-    """Takes the secrets of one credential out of texts; made once for each version of a connector."""
+    """Redacts the secrets of one credential; made once for each version of a connector."""
 
-    __slots__ = ("_absence", "_anchors", "_clean_values", "_lengths", "_search")
+    __slots__ = ("_anchors", "_clean_values", "_lengths", "_prefilter", "_search")
 
     def __init__(self, credential: Mapping[str, str]) -> None:
         self._anchors: dict[bytes, list[tuple[Form, int]]] = {}
         forms = secret_forms(credential)
-        self._absence = SecretAbsence([form for form in forms if form.secret_length >= SHORTEST_IN_RESULTS])
+        self._prefilter = SecretPrefilter([form for form in forms if form.secret_length >= SHORTEST_IN_RESULTS])
         for form in forms:
             for position, anchor in anchors(form):
                 places = self._anchors.setdefault(anchor, [])
@@ -117,7 +117,7 @@ class Redactor:
 
     def body(self, body: bytes) -> bytes:
         """Return a good response's body without credentials; JSON stays JSON."""
-        if self._absence.is_certain(body):
+        if self._prefilter.rules_out_secrets(body):
             return body
         redacted = self._redact_bytes(body, SHORTEST_IN_RESULTS)
         return redacted if redacted is body or _is_json(redacted) or not _is_json(body) else b'"%b"' % _MASK
@@ -225,12 +225,12 @@ def _search_for(patterns: Iterable[bytes], *, case_sensitive: bool = True) -> An
     return re2.compile(either, options).search if either else lambda data, position: None
 
 
-class SecretAbsence:
-    """Knows of bodies that none of some secrets, given in all their forms, is in them.
+class SecretPrefilter:
+    """Rules out quickly that a body holds any of some secrets, given in all their forms.
 
-    An embedding is some 20 kB of digits. A stretch of it is passed over at the speed of `memchr`, some fifty times that
-    of a search: where none of a few telling characters stands, of which each piece of a secret has one, there is no
-    piece. For pieces of digits alone, which the hex form of a key often has, the stretch is searched.
+    An embedding is some 20 kB of digits, which are skipped at the speed of `memchr`, some fifty times that of a search.
+    Every piece of a secret has one of a few telling characters that no number has, so a stretch without those holds no
+    piece. Only pieces of digits alone, which the hex form of a key often has, are searched for in the stretch.
     """
 
     __slots__ = ("_digits", "_has_telling", "_overlap", "_search", "_search_digits", "_telling")
@@ -244,7 +244,7 @@ class SecretAbsence:
         self._has_telling = sum(len(form.text) for form in forms) <= _MAX_FORM_BYTES and self._find_telling(forms)
         self._search_digits = re2.compile(b"|".join(self._digits)).search if len(self._digits) > _FEW_DIGITS else None
 
-    def is_certain(self, data: bytes) -> bool:
+    def rules_out_secrets(self, data: bytes) -> bool:
         """Whether there is certainly no piece of a secret, and no escape that could hide one."""
         position = 0
         telling = self._telling

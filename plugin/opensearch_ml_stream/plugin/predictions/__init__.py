@@ -1,1 +1,1 @@
-"""Predictions: models made ready to be called, calls of their providers, guardrails, rate limits, batch jobs."""
+"""Predictions: models compiled for calls, calls of their providers, guardrails, fallbacks, batch jobs."""

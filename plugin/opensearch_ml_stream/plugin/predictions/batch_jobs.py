@@ -1,7 +1,7 @@
-"""Batch jobs: the provider works through a file on its own, and a task in our store says how far it is.
+"""Batch jobs: the provider works through a file on its own, and a task in our store shows its progress.
 
-A task keeps the provider's description of its job in `remote_job`; its state follows from that by the settings
-`plugins.ml_commons.remote_job.*`. It is refreshed when somebody gets the task.
+A task keeps the provider's description of its job in `remote_job`, from which its state follows by the settings
+`plugins.ml_commons.remote_job.*`. It is refreshed when a caller gets the task.
 """
 
 from collections.abc import Mapping

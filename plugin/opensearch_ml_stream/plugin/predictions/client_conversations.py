@@ -1,4 +1,4 @@
-"""The use cases of conversations, whatever API their client speaks: find the model by its name, stream its answer."""
+"""The use cases of conversations in any client's API: find the model by its name, return its next answer."""
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass

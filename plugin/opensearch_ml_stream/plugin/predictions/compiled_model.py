@@ -1,4 +1,4 @@
-"""One version of a model with its connector, compiled: what a call needs of both, made once."""
+"""One version of a model with its connector, compiled once for all its calls."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -37,9 +37,9 @@ _LLM_INTERFACE = "_llm_interface"
 class CompiledModel:
     """One version of a model with its connector, ready to be called.
 
-    `protocol` is the one that calls the model in place of a provider, None for a remote model. `own_requests` make its
-    requests in place of the connector's templates, None where these do. Holds the credentials in clear: never printed,
-    never stored.
+    `protocol` calls the model in place of a provider, None for a remote model. `own_requests` make its requests in
+    place of the connector's templates, None where the templates do. Holds the credentials in clear text: never log or
+    store it.
     """
 
     def __init__(

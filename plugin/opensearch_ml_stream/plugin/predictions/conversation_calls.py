@@ -1,4 +1,4 @@
-"""What a conversation asks of one model: the request to its provider, how it streams, what a whole answer says."""
+"""Calls for a conversation with one model: the request, how its stream is decoded, how a whole answer is read."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,9 +20,9 @@ from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 
 
 class StreamCall(NamedTuple):
-    """The request of a stream, what makes the decoder of its response, and hints for the caller.
+    """The request of a stream, the function that makes its decoder, and hints for the caller.
 
-    `client` is the client's request where it was made of a conversation.
+    `client` is the client's request if the stream is the answer in a conversation.
     """
 
     request: ProviderRequest

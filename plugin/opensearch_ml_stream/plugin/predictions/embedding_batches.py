@@ -1,10 +1,10 @@
 """Merge embedding requests of one model that come within a short time into one call of the provider.
 
-Only the call is shared: each prediction is checked, limited and charged before its request comes here, and its own part
-of the response is read after that. A batch is of one version of a model, and of requests that differ in nothing but
-their texts. It is sent when it is full, or `max_wait_ms` after its first request, by a task of its own, which is
-cancelled once nobody waits for it. Where one caller's texts may be why the call failed, each caller's request is sent
-alone, so that no other gets the error.
+Only the call is shared: each prediction is checked, limited and charged before its request is merged, and reads its own
+part of the response. A batch is of one version of a model, and of requests that differ only in their texts. It is sent
+when it is full, or `max_wait_ms` after its first request, by a task of its own, which is cancelled when no caller waits
+for it any more. Where one caller's texts may be why the call failed, each caller's request is sent alone, so that no
+other caller gets the error.
 """
 
 import asyncio

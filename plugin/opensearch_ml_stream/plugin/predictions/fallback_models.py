@@ -1,7 +1,6 @@
-"""Fallback models: those that answer when a model's provider fails before the first chunk of its response.
+"""Fallback models, which are called when a model's provider fails before the first chunk of its response.
 
-Each is a model like any other, with rights, limits, guardrails and a template of its own. Fallbacks of a fallback are
-not tried.
+Each is an ordinary model with its own rights, limits, guardrails and template. Fallbacks of a fallback are not tried.
 """
 
 import logging

@@ -1,9 +1,9 @@
-"""A provider's stream behind its model's output guardrail: text goes on only after the guardrail has accepted it.
+"""A provider's stream behind its model's output guardrail: text is passed on once the guardrail has accepted it.
 
-Patterns hold back the last characters, or the whole text (see `stream_filters`); stop words and guard models hold it to
-the end of a sentence, and read each sentence together with the one before. Text and reasoning are held apart. Tool
-calls are held to the end of the stream and checked as a payload is, since their arguments are JSON. A runtime's further
-outputs go on with the text they came with, and those that hold text are checked as a payload is.
+Patterns hold back the last characters, or the whole text (see `stream_filters`). Stop words and guard models hold text
+to the end of a sentence, and check each sentence together with the one before. Text and reasoning are held separately.
+Tool calls are held to the end of the stream and checked as a payload is, since their arguments are JSON. A runtime's
+further outputs are passed on with the text they came with, and those that hold text are checked as a payload is.
 """
 
 from collections import deque
@@ -29,8 +29,8 @@ _NOTHING = Chunk()
 class GuardedStream:
     """Chunks that the output guardrail has accepted, then one outcome.
 
-    Refused text is dropped with all that is held, and the outcome is an Ending with finish reason `content_filter`
-    that names the guardrail. A guardrail that cannot be asked is an UpstreamError.
+    When text is refused, all that is held is dropped, and the outcome is an Ending with finish reason `content_filter`
+    that names the guardrail. A guardrail that does not respond is an UpstreamError.
     """
 
     __slots__ = (
@@ -126,7 +126,7 @@ class GuardedStream:
 
 
 class _HeldOutputs:
-    """The further outputs of a runtime's responses, held until the text of the same responses has been let go."""
+    """A runtime's further outputs, held until the text of the same responses has been passed on."""
 
     __slots__ = ("_held", "_text_came", "_text_gone")
 
@@ -150,14 +150,14 @@ class _HeldOutputs:
 
 
 class _Refused(Exception):
-    """The part of a guardrail that refuses a text."""
+    """Raised with the name of the guardrail that refuses a text."""
 
     def __init__(self, guardrail: str) -> None:
         self.guardrail = guardrail
 
 
 class _Channel:
-    """One of a stream's texts on its way through the guardrail."""
+    """One of a stream's two texts, filtered by the guardrail."""
 
     __slots__ = ("_checked", "_checks", "_guard", "_is_used", "_patterns", "_sentences")
 

@@ -1,6 +1,6 @@
-"""Check texts against a model's guardrails: regular expressions here, stop words in the store, guard models by predict.
+"""Check texts against a model's guardrails: patterns here, stop words in the store, guard models by predictions.
 
-A check that cannot be made lets nothing pass, so that nothing unchecked goes to a provider or comes from one.
+If a check fails to run, the text is refused: nothing unchecked goes to a provider or comes from one.
 """
 
 import asyncio
@@ -36,8 +36,7 @@ CallGuardModel = Callable[[ModelGuard, str], Awaitable[Any]]
 class GuardrailChecks:
     """The checks of one prediction.
 
-    `call_guard_model` carries the ids of the models whose guardrails are already running, so it can refuse a guardrail
-    loop.
+    `call_guard_model` has the ids of the models whose guardrails are already running, so that it can refuse a loop.
     """
 
     store: Store

@@ -1,7 +1,7 @@
 """Cache of models ready to be called: read, decrypted and compiled once per version, rechecked every second.
 
-A change of the model, its connector or who may access it, by whatever worker, replica or hand, is in force within
-FRESH_SECONDS plus one check of the store. While the store does not respond, what was in force stays in force.
+A change of the model, its connector or who may access it, made anywhere, is in force within FRESH_SECONDS plus one
+check of the store. While the store does not respond, the cached version stays in force.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ PlanDeployment = Callable[[str, Document], Coroutine[Any, Any, Deploy | None]]
 
 @dataclass(slots=True)
 class _Entry:
-    """A model as it was read, for all callers: whether one may call it is checked for each.
+    """A model as it was read, for all callers; whether a caller may use it is checked for each call.
 
-    `documents` are those that it was made of. One that cannot be called has its `error` in place of `model`.
+    `documents` are those that it was made of. A model that cannot be called has an `error` in place of `model`.
     """
 
     sources: tuple[Json, ...]  # of the model and its connector: their tenant may call it
@@ -52,7 +52,7 @@ class _Entry:
 
 
 class ModelCache:
-    """The cache. Only one task at a time reads a model from the store, for all who need it."""
+    """The cache. At most one task at a time reads a model from the store, for all callers that need it."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""Run the Painless functions of connectors in OpenSearch, one request for all the calls of a prediction.
+"""Run the Painless functions of connectors in OpenSearch, in one request for all calls of a prediction.
 
-OpenSearch caches a compiled script by its source, so a source never holds an input: those are `params`. All calls of a
-source go in one request (`combined_painless`), and equal ones are run once. A source that cannot be combined that way
-is run input by input, and remembered as such.
+OpenSearch caches a compiled script by its source, so inputs are never part of the source: they are `params`. All calls
+of a source go in one request (`combine_calls`), and equal calls are run once. A source that cannot be combined that way
+is run input by input, now and later.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ RunScript = Callable[[str, Mapping[str, Any]], Awaitable[str | None]]
 
 
 class PainlessRunner:
-    """Runs scripts in the store; remembers the sources that it has to run input by input."""
+    """Runs scripts in the store; remembers the sources that have to be run input by input."""
 
     def __init__(self, run_script: RunScript) -> None:
         self._run_script = run_script

@@ -1,4 +1,4 @@
-"""The predict use cases, streamed, whole and batch; every route and transport calls these."""
+"""The predict use cases, streamed, whole and batch, which every route and transport calls."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager

@@ -1,6 +1,6 @@
-"""One call of a provider: check the URL, sign and send the request, read its response's status and errors.
+"""One call of a provider: check the URL, sign and send the request, read the response's status and errors.
 
-A model with a protocol of its own is called by that in place of a provider.
+A model with a protocol of its own is called by that instead.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -47,7 +47,7 @@ _THROTTLED = (
 
 @dataclass(frozen=True, slots=True)
 class ProviderCalls:
-    """Opens calls of providers, within the settings, the trusted endpoints and the models' limits and budgets."""
+    """Opens calls of providers: only trusted endpoints, within the models' rate limits and budgets."""
 
     live_settings: LiveSettings
     upstream: Upstream

@@ -1,4 +1,4 @@
-"""How many input tokens a conversation would have: counted by the model's provider if it can, else estimated."""
+"""Count the input tokens of a conversation by the model's provider, or estimate them if it cannot count."""
 
 from dataclasses import dataclass, replace
 from typing import Any

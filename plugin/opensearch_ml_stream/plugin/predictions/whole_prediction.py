@@ -1,7 +1,7 @@
-"""One prediction that is not streamed: one call of the provider or several in parallel, results in order.
+"""A prediction that is not streamed: one call of the provider, or several in parallel with results in order.
 
-Everything that can be refused is refused before the provider is first called: by the model's interface, the
-connector's functions, the templates and the input guardrail.
+The model's interface, the connector's functions, the templates and the input guardrail are all checked before the
+provider is first called.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -106,7 +106,7 @@ async def predict_answer(request: ClientRequest, call: WholeCall) -> WholeAnswer
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    """The provider's responses, and what they are to be read by."""
+    """The provider's responses, and the action and parameters to read them with."""
 
     action: Action
     parameters: Mapping[str, str]  # the connector's, with the request's laid over them

@@ -1,1 +1,1 @@
-"""Who may call: credentials that a request presents, roles and their permissions, users and keys of the sidecar."""
+"""Authentication and authorization of callers: credentials, roles, permissions, and the sidecar's own accounts."""

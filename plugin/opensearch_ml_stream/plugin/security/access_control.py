@@ -1,7 +1,7 @@
 """Access to one connector or model group: public, private or restricted to backend roles (ML Commons contract, 6.3).
 
-A model is as accessible as its group. A document without an owner was made where nobody logs in, or while access
-control was off, and is everyone's.
+A model is as accessible as its group. A document without an owner was created without a login, or while access control
+was off, and is accessible to everyone.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AskedAccess:
-    """What a request says of access: `access_mode`, `backend_roles` and `add_all_backend_roles`, None if absent."""
+    """The access fields of a request: `access_mode`, `backend_roles` and `add_all_backend_roles`, None if absent."""
 
     mode: str | None = None
     roles: tuple[str, ...] | None = None
@@ -34,7 +34,7 @@ class AskedAccess:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What ML Commons says to access fields that cannot be, of one kind of document."""
+    """ML Commons' error texts for invalid access fields of one kind of document."""
 
     switched_off: str
     only_restricted: str

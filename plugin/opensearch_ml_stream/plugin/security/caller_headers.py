@@ -1,4 +1,4 @@
-"""The headers of a request that say who calls, and that OpenSearch is asked with: no others ever go there."""
+"""The headers that authenticate a caller to OpenSearch. No other headers of a request are sent there."""
 
 import logging
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class TrustedProxy:
     """A proxy in front of the sidecar that names the user, and maybe the backend roles, in headers that it sets.
 
-    The names of the headers are in lower case. The proxy's connection comes from one of the `networks`.
+    Header names are in lower case. The proxy connects from one of the `networks`.
     """
 
     user_header: str

@@ -1,7 +1,7 @@
-"""Lets in the users of OpenSearch: the cluster says who calls, and its roles say what they may do.
+"""Authenticate users of OpenSearch: the cluster says who calls, and its roles say what they may do.
 
-Whoever presents what was let in before is not asked about again for FRESH_SECONDS. Nothing is counted and nobody is
-locked out here: the cluster does that, as it sees every attempt that differs from those of the last seconds.
+The answer for the same credentials is kept for FRESH_SECONDS. Failed logins are not counted and no user is locked out
+here: the cluster does that, as it gets every attempt that differs from those of the last seconds.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 
 class RolePermissions:
-    """What each role allows. Patterns are compiled for the roles that somebody has: a cluster may have thousands."""
+    """What each role allows. Patterns are compiled when a role is first used: a cluster may have thousands of roles."""
 
     def __init__(self, patterns: Patterns, groups: Patterns) -> None:
         self._patterns = patterns
@@ -71,8 +71,8 @@ class RolePermissions:
 class ClusterRoles:
     """The cluster's roles, read again after ROLES_FRESH_SECONDS.
 
-    `configured` are patterns and action groups by role: with those of OpenSearch they hold where the store's user may
-    not read the cluster's.
+    `configured` are patterns and action groups by role. They hold, with those that OpenSearch ships, where the store's
+    user may not read the cluster's roles.
     """
 
     def __init__(self, plugin: SecurityPlugin, configured: Patterns) -> None:
@@ -115,10 +115,10 @@ def strings(values: Any) -> tuple[str, ...]:
 
 
 class ClusterGate:
-    """Lets in callers whom the cluster knows and whose roles allow an action.
+    """Admits callers whom the cluster knows and whose roles allow an action.
 
-    `configured_roles` hold where the store's user may not read the cluster's. `proxy` may name users in headers.
-    Who is not known waits for at most so many `seconds`.
+    `configured_roles` hold where the store's user may not read the cluster's. `proxy` may name users in headers. A
+    caller who is not cached waits at most `seconds`.
     """
 
     def __init__(

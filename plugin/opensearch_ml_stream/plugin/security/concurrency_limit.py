@@ -1,4 +1,4 @@
-"""ConcurrencyLimit: a few at a time do what is expensive elsewhere, others wait a little, and the rest is refused."""
+"""ConcurrencyLimit: limits how many logins are checked at a time; some may wait, and the rest are refused."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from opensearch_ml_stream.connectors.errors import Throttled
 class ConcurrencyLimit:
     """An async context manager: at most `at_once` are inside, and at most `waiting` wait, for `seconds` or any time.
 
-    Entering raises Throttled if too many wait already, or nobody leaves in time.
+    Entering raises Throttled if too many wait already, or if the time is up.
     """
 
     def __init__(self, at_once: int, waiting: int, seconds: float | None) -> None:

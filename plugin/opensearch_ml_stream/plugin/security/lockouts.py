@@ -1,7 +1,7 @@
 """Lock-outs: after five wrong passwords in a row a user name is locked for a minute, on all workers of a server.
 
-A name has a record in a table that the workers share; one whose minute is over makes way for others. Addresses are not
-counted: behind one proxy stand many users. A caller whose password was found right goes on meanwhile.
+A name has a record in a table that the workers share, which may be replaced after its minute. Addresses are not
+counted, since many users may share a proxy. A caller who is already logged in is not locked out.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _RECORD = Struct("dd")  # failures in a row, and when the last one was (CLOCK_MO
 class Lockouts:
     """Counts wrong passwords. `directory` is shared by the workers and removed with the server.
 
-    Names that no user has are counted in a file of their own: however many are tried, no user is locked out by them.
+    Names without a user are counted in a file of their own, so that any number of them locks no user out.
     """
 
     def __init__(self, directory: Path, *, of_users: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Opens the gate that the setting `opensearch_ml_stream.security` asks for."""
+"""Open the gate that the setting `opensearch_ml_stream.security` selects."""
 
 import asyncio
 import logging
@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 
 class AutoGate:
-    """Lets in OpenSearch's users if the cluster has the security plugin, else the sidecar's own.
+    """Admits OpenSearch's users if the cluster has the security plugin, else the sidecar's own.
 
-    Nobody is let in before the cluster has said which; what it said once stays.
+    No caller is admitted before the cluster has answered; the first answer holds from then on.
     """
 
     def __init__(self, plugin: SecurityPlugin, users_of_cluster: PassingGate, own: OwnGate) -> None:

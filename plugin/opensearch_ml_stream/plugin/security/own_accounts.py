@@ -1,7 +1,7 @@
 """Users and keys of the sidecar's own: their documents, and how they are added, listed and removed.
 
-A document is `{"kind": "user"|"key", "name", "roles", "secret", "created_time"[, "expires_time"]}`; `secret` is a
-hash, times are milliseconds since 1970. A key's name says what it is for; its roles are its own.
+A document is `{"kind": "user"|"key", "name", "roles", "secret", "created_time"[, "expires_time"]}`; `secret` is a hash,
+times are milliseconds since 1970. A key's name describes its use; a key has roles of its own.
 """
 
 import re

@@ -1,10 +1,10 @@
-"""Lets in the users and keys of the sidecar's own.
+"""Authenticate the users and keys of the sidecar's own.
 
-An account is read from the store at most once a second, so that one that was removed is refused within two seconds.
-Hashing a password costs 130 ms: it is hashed once for all workers, which share what was found right. A login is known
-by a digest of name, password and stored hash, whose key is in the memory of the processes alone: nobody can try
-passwords on the file that they share. Names that no user has take as long, and are refused in the same words, but they
-stand in no queue of those that users have.
+An account is read from the store at most once a second, so that a removed one is refused within two seconds. Hashing a
+password costs 130 ms, so it is hashed once for all workers, which share verified logins. A login is stored as a digest
+of name, password and stored hash, keyed with a secret that is only in the processes' memory: the shared file is of no
+use for guessing passwords. A name without a user takes as long and gets the same error, but does not wait in the users'
+queue.
 """
 
 import asyncio
@@ -67,7 +67,10 @@ log = logging.getLogger(__name__)
 
 
 class VerifiedLogins:
-    """Remembers logins. `directory` and `key` are shared by the workers of a server; without a key nothing is."""
+    """Remembers logins whose password was verified, on any worker of a server.
+
+    `directory` and `key` are shared by the workers of a server; without a key nothing is shared.
+    """
 
     def __init__(self, directory: Path, key: bytes | None = None) -> None:
         self._key = key or secrets.token_bytes(32)
@@ -123,7 +126,7 @@ class VerifiedLogins:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A stored account, who it makes of a caller, and what its roles allow."""
+    """A stored account, its Caller, and the permissions of its roles."""
 
     account: Account
     caller: Caller
@@ -131,7 +134,7 @@ class _Known:
 
 
 class OwnLogins:
-    """Finds the caller of presented credentials."""
+    """Checks the credentials of a request against the stored accounts."""
 
     def __init__(self, store: Store, directory: Path, now: Clock, login_key: bytes | None = None) -> None:
         """`directory` and `login_key` are those that the workers of a server share."""
@@ -258,9 +261,9 @@ class OwnLogins:
 
 
 class OwnGate:
-    """Lets in the users and keys of the sidecar's own, and everyone while there are none.
+    """Admits the users and keys of the sidecar's own, and everyone while there are none.
 
-    `is_closed` is whether there are, None while the store has not said so yet.
+    `is_closed` is whether there are any, None until the store has answered.
     """
 
     def __init__(self, accounts: OwnLogins, store: Store, *, is_closed: bool | None) -> None:

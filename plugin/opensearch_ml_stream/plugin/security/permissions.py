@@ -1,4 +1,4 @@
-"""Permissions: patterns of action names, as the roles of OpenSearch's security plugin hold them."""
+"""Permissions: patterns of action names, as in the roles of OpenSearch's security plugin."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

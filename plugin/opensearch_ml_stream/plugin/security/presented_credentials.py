@@ -1,4 +1,4 @@
-"""What a request presents to say who calls: `Authorization: Basic`, `Bearer` or `ApiKey`, or `x-api-key`."""
+"""The credentials in a request: `Authorization: Basic`, `Bearer` or `ApiKey`, or `x-api-key`."""
 
 import base64
 import binascii

@@ -20,7 +20,7 @@ _MAX_COST = 2**17  # of a stored hash: more would need more memory than is grant
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key as it is shown once, and what is stored of it."""
+    """A new key: its value, which is shown once, and the hash that is stored."""
 
     id: str
     value: str

@@ -1,4 +1,4 @@
-"""What must hold before a server listens: no address but loopback without a login."""
+"""Checks before a server listens: any address but loopback requires a login."""
 
 import asyncio
 import logging

@@ -41,8 +41,8 @@ def _job_words(state: str, default: str) -> str:
 class Settings:
     """One snapshot of all settings; a change makes a new one. Times in seconds, sizes in bytes.
 
-    `sections` are the settings of extensions: the values of each class of them. `extensions` are the switches of all
-    extensions there are, None for those that no source sets.
+    `sections` are the settings of extensions, by class. `extensions` are the switches of all extensions, None where no
+    source sets one.
     """
 
     host: str = setting("127.0.0.1", "Address to listen on", name="opensearch_ml_stream.host")
@@ -404,8 +404,8 @@ class LiveSettings:
     """The current settings. `current` is replaced as a whole when a dynamic setting changes.
 
     `definitions` are those of the settings, by full name. `at_start` holds the values of file, environment and command
-    line, `of_cluster` those and over them what was changed in the cluster of the store: to these a dynamic setting is
-    reset.
+    line; `of_cluster` holds those with the changes in the store's cluster applied. A dynamic setting is reset to
+    `of_cluster`.
     """
 
     def __init__(self, at_start: Settings) -> None:

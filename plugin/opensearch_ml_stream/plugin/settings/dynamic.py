@@ -1,8 +1,8 @@
 """Settings that change at run time: by `_plugins/_ml/_settings`, or by `PUT _cluster/settings` in the store's cluster.
 
-Both are kept where every worker and replica reads them, and are in force within 2 s. What is changed in the cluster
-stands over file, environment and command line, as it does over opensearch.yml, and under what was set by
-`_plugins/_ml/_settings`, which is for the sidecar alone.
+Both are stored where every worker and replica reads them, and are in force within 2 s. Changes in the cluster override
+file, environment and command line, as they override opensearch.yml. Changes by `_plugins/_ml/_settings`, which are for
+the sidecar alone, override those of the cluster.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Loads the settings from the command line, the environment and a YAML file, in this order of precedence."""
+"""Load the settings from the command line, the environment and a YAML file, in this order of precedence."""
 
 import json
 import os
@@ -122,7 +122,7 @@ def flatten(document: Mapping[Any, Any], known: Container[str], prefix: str = ""
 
 
 class _SettingsLoader(yaml.SafeLoader):
-    """A safe loader without aliases, which can make a document of any size, and without repeated keys."""
+    """A safe loader that refuses aliases, which can make a document of any size, and repeated keys."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Refuse aliases."""

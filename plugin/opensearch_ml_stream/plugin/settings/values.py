@@ -1,4 +1,4 @@
-"""Checks and converts the values of settings, from whatever source they come."""
+"""Check and convert the values of settings from any source."""
 
 import re
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from opensearch_ml_stream.plugin.credentials import redaction
-from opensearch_ml_stream.plugin.credentials.redaction import Form, Redactor, SecretAbsence, secret_forms
+from opensearch_ml_stream.plugin.credentials.redaction import Form, Redactor, SecretPrefilter, secret_forms
 from tests.counted_work import CountedBytes
 
 SECRETS = {
@@ -53,69 +53,69 @@ def written(piece: bytes, chance: random.Random) -> bytes:
 def test_a_piece_is_seen_wherever_it_stands(name: str) -> None:
     chance = random.Random(name)
     forms = forms_of(SECRETS[name])
-    absence = SecretAbsence(forms)
+    prefilter = SecretPrefilter(forms)
     for _ in range(50):
         form = chance.choice(forms)
         start = chance.randrange(len(form.text) - form.least + 1)
         piece = written(form.text[start : start + form.least], chance)
         body = chance.choice([embedding, several_embeddings])(chance)
         place = chance.choice([chance.randrange(len(body)), chance.randrange(200), len(body) - chance.randrange(100)])
-        assert not absence.is_certain(body[:place] + piece + body[place:]), (form, piece, place)
+        assert not prefilter.rules_out_secrets(body[:place] + piece + body[place:]), (form, piece, place)
 
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_where_absence_is_certain_nothing_is_taken_out(name: str) -> None:
     chance = random.Random(name)
-    absence, redactor = SecretAbsence(forms_of(SECRETS[name])), Redactor({"key": SECRETS[name]})
+    prefilter, redactor = SecretPrefilter(forms_of(SECRETS[name])), Redactor({"key": SECRETS[name]})
     for number in range(20):
         body = embedding(chance, exponents=number % 2 == 0)
-        assert absence.is_certain(body) or name == "account"  # half of its digits stand in a number by chance
+        assert prefilter.rules_out_secrets(body) or name == "account"  # half of its digits stand in a number by chance
         assert redactor.body(body) is body
 
 
 def test_an_array_of_numbers_is_not_searched_byte_by_byte() -> None:
     body = embedding(random.Random(1))
-    absence = SecretAbsence(forms_of(SECRETS["key"]))
+    prefilter = SecretPrefilter(forms_of(SECRETS["key"]))
     searched: list[bytes] = []
-    search = absence._search
+    search = prefilter._search
 
     def count(data: bytes) -> object:
         searched.append(data)
         return search(data)
 
-    absence._search = count
-    assert absence.is_certain(body)
+    prefilter._search = count
+    assert prefilter.rules_out_secrets(body)
     assert sum(map(len, searched)) < 300
 
 
-@pytest.mark.parametrize("between", sorted(chr(byte) for byte in SecretAbsence(forms_of(SECRETS["key"]))._telling))
+@pytest.mark.parametrize("between", sorted(chr(byte) for byte in SecretPrefilter(forms_of(SECRETS["key"]))._telling))
 def test_what_is_searched_is_linear_in_the_number_of_arrays(between: str) -> None:
-    absence = SecretAbsence(forms_of(SECRETS["key"]))
+    prefilter = SecretPrefilter(forms_of(SECRETS["key"]))
     few, many = (CountedBytes((b"0.01234," * 150 + between.encode()) * number) for number in (20, 80))
-    absence.is_certain(few)
-    absence.is_certain(many)
+    prefilter.rules_out_secrets(few)
+    prefilter.rules_out_secrets(many)
     assert many.looked_at < 4.5 * few.looked_at
 
 
 @pytest.mark.parametrize("name", ["key", "short", "passphrase"])
 def test_what_is_searched_grows_with_the_body_however_many_arrays_are_in_it(name: str) -> None:
     array = embedding(random.Random(3))
-    absence = SecretAbsence(forms_of(SECRETS[name]))
+    prefilter = SecretPrefilter(forms_of(SECRETS[name]))
     few, many = (CountedBytes(b'{"all":[%b]}' % b",".join([array] * number)) for number in (5, 20))
-    assert absence.is_certain(few) and absence.is_certain(many)
+    assert prefilter.rules_out_secrets(few) and prefilter.rules_out_secrets(many)
     assert many.looked_at < 4.5 * few.looked_at
 
 
 def test_without_secrets_only_escapes_are_looked_for() -> None:
-    absence = SecretAbsence([])
-    assert absence.is_certain(b"x" * 5_000) and absence.is_certain(b"")
-    assert not absence.is_certain(rb'{"a":"\u0041"}')
+    prefilter = SecretPrefilter([])
+    assert prefilter.rules_out_secrets(b"x" * 5_000) and prefilter.rules_out_secrets(b"")
+    assert not prefilter.rules_out_secrets(rb'{"a":"\u0041"}')
 
 
 def test_very_long_secrets_are_searched_for_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(2)
     monkeypatch.setattr(redaction, "_MAX_FORM_BYTES", 10)
-    absence = SecretAbsence(forms_of(SECRETS["key"]))
+    prefilter = SecretPrefilter(forms_of(SECRETS["key"]))
     body = embedding(chance)
-    assert absence.is_certain(body)
-    assert not absence.is_certain(body[:9_000] + SECRETS["key"].encode() + body[9_000:])
+    assert prefilter.rules_out_secrets(body)
+    assert not prefilter.rules_out_secrets(body[:9_000] + SECRETS["key"].encode() + body[9_000:])
