@@ -86,4 +86,4 @@ def test_who_logs_in_by_name_is_told_where_a_key_belongs(locked: Guarded) -> Non
 def test_a_model_that_is_not_there_is_an_error(demo: Demo) -> None:
     ended = run_command("env", "absent", "--url", demo.url)
     assert ended.returncode == 1
-    assert "There is no model of the id or name [absent]" in ended.stderr
+    assert "There is no model with the id or name [absent]" in ended.stderr

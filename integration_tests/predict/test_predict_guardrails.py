@@ -130,7 +130,7 @@ def test_a_missing_guard_model_is_named(sidecar: Sidecar) -> None:
         guardrails = {"type": "model", "input_guardrail": guard}
         model_id = sidecar.create_model(connector(provider.url), guardrails=guardrails)
         message = reason(ask(sidecar, model_id, inputs="hello"))
-    assert message == f"{INPUT}: its guard model [gone] cannot be asked: Failed to find model"
+    assert message == f"{INPUT}: its guard model [gone] cannot be called: Failed to find model"
 
 
 def test_models_that_guard_each_other_are_refused(sidecar: Sidecar) -> None:

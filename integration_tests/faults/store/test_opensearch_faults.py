@@ -223,7 +223,7 @@ def test_a_sidecar_that_starts_without_its_cluster_serves_when_it_has_come(
         refused = ask(late, model_id)  # nobody is let in before the cluster has said who decides
         assert (refused.status_code, reason_of(refused)) == (
             503,
-            "OpenSearch does not say who calls; the log of the sidecar says why",
+            "OpenSearch cannot authenticate the caller now; see the log of the sidecar",
         )
         cluster.start()
         try:

@@ -149,5 +149,5 @@ def test_a_guard_model_that_fails_is_an_error_and_no_text_passes(sidecar: Sideca
         model_id = sidecar.create_model(openai(provider.url), **guarded_by(guard_id))
         response = stream(sidecar, model_id, accept)
     assert response.status_code == 424
-    assert response.json()["error"]["reason"].startswith(f"its guard model [{guard_id}] cannot be asked: ")
+    assert response.json()["error"]["reason"].startswith(f"its guard model [{guard_id}] cannot be called: ")
     assert "One" not in response.text

@@ -198,7 +198,7 @@ async def test_while_the_store_is_down_the_last_count_stays_and_one_line_says_so
         await reached(lambda: own.refused >= 5)
         assert counted.count == 2
         lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-        assert lines == ["The servers on this store cannot be counted, 2 stay: down"]
+        assert lines == ["The servers on this store cannot be counted; the last count, 2, stays in force: down"]
         own.set_down(False)
         await reached(lambda: counted.count == 1)  # the other has never renewed its lease
 
@@ -232,4 +232,4 @@ async def test_a_store_that_hangs_holds_up_neither_the_start_nor_the_stop(
     async with asyncio.timeout(10):
         async with counting_replicas(store, tmp_path, lambda: 1, BackgroundTasks()) as counted:
             assert counted.count == 1
-            await reached(lambda: "cannot be counted, 1 stay: no response within 0.3 s" in caplog.text)
+            await reached(lambda: "the last count, 1, stays in force: no response within 0.3 s" in caplog.text)

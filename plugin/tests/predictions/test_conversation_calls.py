@@ -31,7 +31,7 @@ def decoder() -> StreamDecoder:
 
 def test_a_whole_response_without_an_answer_is_no_empty_one() -> None:
     for body in (b'{"id":"x","choices":[]}', b'{"id":"x","choices":null,"object":"chat.completion"}'):
-        with pytest.raises(UpstreamError, match="of no form that is known here"):
+        with pytest.raises(UpstreamError, match="has an unknown form"):
             read_answer(body, CLIENT, model_of(), names_model=False)
     empty = b'{"choices":[{"message":{"content":""},"finish_reason":"length"}]}'
     assert read_answer(empty, CLIENT, model_of(), names_model=False).ending.finish_reason == "length"
@@ -88,7 +88,7 @@ def test_a_stream_in_place_of_a_whole_answer_fails_as_it_ends() -> None:
 def test_a_stream_that_no_guardrail_could_have_read_is_no_whole_answer() -> None:
     guarded = model_of({"guardrails": {"type": "local_regex", "output_guardrail": {"regex": [".*Hello.*"]}}})
     for body, model in ((EVENTS + b"data: [DONE]\n\n", guarded), (EVENTS + b" " * MAX_STREAM_BYTES, model_of())):
-        with pytest.raises(UpstreamError, match="of no form that is known"):
+        with pytest.raises(UpstreamError, match="has an unknown form"):
             read_answer(body, CLIENT, model, names_model=False)
 
 

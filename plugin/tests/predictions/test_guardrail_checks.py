@@ -129,7 +129,7 @@ async def test_a_guard_model_that_cannot_be_called_refuses_and_says_why(monkeypa
     async def hangs(guard: ModelGuard, text: str) -> Any:
         await asyncio.Event().wait()
 
-    where = f"{TRIGGERED}: its guard model [guard] cannot be asked"
+    where = f"{TRIGGERED}: its guard model [guard] cannot be called"
     assert await refusal(ACCEPTS, "good", call=fails) == f"{where}: the store is down"
     monkeypatch.setattr(guardrail_checks, "GUARD_MODEL_SECONDS", 0.01)
     assert await refusal(ACCEPTS, "good", call=hangs) == f"{where}: no response within 0.01 s"

@@ -221,7 +221,7 @@ async def test_a_model_may_not_guard_itself_nor_through_others(setup: Setup) -> 
     await setup.add_model(connector_body(), guardrails=model_guard("m"))
     with pytest.raises(InvalidRequest) as raised:
         await predicted(setup)
-    assert raised.value.reason == f"{INPUT_TRIGGERED}: its guard model [m] cannot be asked: {looped}"
+    assert raised.value.reason == f"{INPUT_TRIGGERED}: its guard model [m] cannot be called: {looped}"
     await setup.add_model(JUDGE, "one", guardrails=model_guard("other"))
     await setup.add_model(JUDGE, "other", guardrails=model_guard("one"))
     with pytest.raises(InvalidRequest, match=looped):

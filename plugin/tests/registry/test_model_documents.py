@@ -22,7 +22,7 @@ EMBEDDING = {"model_type": "TEXT_EMBEDDING", "embedding_dimension": 8, "framewor
         ({"guardrails": 1}, "guardrails must be an object"),
         (
             {"guardrails": {"limit": 10**30}},
-            "guardrails holds what cannot be stored: an integer of more than 64 bits",
+            "guardrails holds an integer of more than 64 bits, which cannot be stored",
         ),
         (
             {"interface": {"input": "7"}},

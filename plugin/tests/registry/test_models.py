@@ -98,7 +98,7 @@ async def test_of_an_id_and_an_inline_connector_the_id_counts(store: Store, regi
         ({"is_hidden": "maybe"}, "is_hidden must be true or false"),
         ({"model_node_ids": "a"}, "model_node_ids must be an array of strings"),
         ({"url": "https://x/y.zip"},
-         "url is for models that ML Commons downloads and runs; only remote models are here"),
+         "url is for models that ML Commons downloads and runs; only remote models are supported here"),
     ],
 )  # fmt: skip
 async def test_a_wrong_model_is_refused(registry: Registry, fields: dict[str, Any], reason: str) -> None:

@@ -72,7 +72,7 @@ async def test_what_ml_commons_does_not_hold_it_is_not_told(
 async def test_a_change_that_ml_commons_does_not_take_over_is_stored_and_said(store: StoreInCluster) -> None:
     model_id = await deployed_there(store)
     store.cluster.refusal = Forbidden("it needs the permission p")
-    with pytest.raises(Unavailable, match=r"changed here, but ML Commons .* send the same again.* the permission p"):
+    with pytest.raises(Unavailable, match=r"changed here, but ML Commons .* send the request again.* the permission p"):
         await registry_on(store).models.update(ANYONE, model_id, {"is_enabled": False})
     assert (await stored(store, Index.MODEL, model_id)).source["is_enabled"] is False
 
@@ -154,7 +154,7 @@ async def test_the_sweep_goes_on_after_the_store_was_down(
             while len(caplog.messages) < 2:  # noqa: ASYNC110 - a poller
                 await asyncio.sleep(0.001)
     assert caplog.messages == [
-        "Deployed states and settings of deleted models stay for now: down",
+        "Deployed states and settings of deleted models cannot be removed now: down",
         "Deleted 1 deployed states and settings of models that no longer exist",
     ]
     assert await store.get(Index.DEPLOYMENT, model_id) is None

@@ -179,7 +179,11 @@ async def _renew(lease: Lease, replicas: Replicas) -> bool:
     except (MLStreamError, TimeoutError) as error:
         reason = error.reason if isinstance(error, MLStreamError) else f"no response within {TIMEOUT_SECONDS:g} s"
         if not lease.is_lost:
-            log.warning("The servers on this store cannot be counted, %d stay: %s", replicas.count, reason)
+            log.warning(
+                "The servers on this store cannot be counted; the last count, %d, stays in force: %s",
+                replicas.count,
+                reason,
+            )
         lease.is_lost = True
         return False
     lease.is_lost = False

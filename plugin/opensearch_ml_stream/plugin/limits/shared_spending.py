@@ -230,7 +230,7 @@ class SharedSpending:
         if not self._has_complained:
             self._has_complained = True
             reason = error.reason if isinstance(error, MLStreamError) else str(error)
-            log.warning("Budgets go by what is known, as spending cannot be exchanged or counted: %s", reason)
+            log.warning("Budgets use the last known spending, as it cannot be exchanged or counted: %s", reason)
 
 
 @asynccontextmanager

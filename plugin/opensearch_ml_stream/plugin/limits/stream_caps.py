@@ -286,7 +286,7 @@ class _Place(AbstractAsyncContextManager[None]):
 def _refusal(full: Cap) -> Throttled:
     subject, advice = _REASONS[full.name]
     return Throttled(
-        f"As many predictions {subject} are in flight as may be ({full.limit}); send the request again later, or "
+        f"The limit of predictions in flight {subject} is reached ({full.limit}); send the request again later, or "
         f"{advice}",
         type="rejected_execution_exception",
         retry_after="1",

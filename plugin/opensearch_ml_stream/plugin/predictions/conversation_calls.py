@@ -77,7 +77,7 @@ def read_answer(body: bytes, client: ClientRequest, model: CompiledModel, *, nam
     if said is None:
         if (error := error_without_result(response)) is not None:
             raise error.redacted(model.redactor.error)
-        raise UpstreamError("The provider's response is of no form that is known here; ask for a stream of it instead")
+        raise UpstreamError("The provider's response has an unknown form; ask for a stream instead")
     as_sent = response if speaks_as(model, client) else None
     extra: dict[str, Any] = {"model_id": model.model_id} if names_model else {}
     if warnings := _warnings(client, model):

@@ -193,7 +193,7 @@ def _error_of_one(error: BaseException, members: int) -> BaseException:
     """Return a member's own object of an error, without the provider's words: they may hold the text of another."""
     if isinstance(error, UpstreamError) and error.provider_status is not None:
         return UpstreamError(
-            f"Error from remote service: status {error.provider_status}. Its words are left out, since the call was "
+            f"Error from remote service: status {error.provider_status}. Its message is left out, since the call was "
             f"merged from {members} requests (_sidecar.batching)",
             type=error.type,
             retry_after=error.retry_after,

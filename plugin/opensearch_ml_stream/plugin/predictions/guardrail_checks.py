@@ -102,7 +102,7 @@ class GuardrailChecks:
             reason = f"no response within {GUARD_MODEL_SECONDS} s"
         except MLStreamError as error:
             reason = error.reason
-        raise UpstreamError(f"its guard model [{guard.model_id}] cannot be asked: {reason}")
+        raise UpstreamError(f"its guard model [{guard.model_id}] cannot be called: {reason}")
 
 
 def pattern_name(index: int) -> str:

@@ -52,7 +52,7 @@ async def deleting_orphans(
             if count := await delete_orphans(store):
                 log.info("Deleted %d deployed states and settings of models that no longer exist", count)
         except MLStreamError as error:
-            log.warning("Deployed states and settings of deleted models stay for now: %s", error.reason)
+            log.warning("Deployed states and settings of deleted models cannot be removed now: %s", error.reason)
         return interval
 
     async with background.running("orphans", sweep, after=interval):

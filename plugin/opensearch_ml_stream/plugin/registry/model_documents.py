@@ -64,7 +64,9 @@ def local_model_fields(body: Json) -> dict[str, Any]:
     flag_of(body, "is_hidden")
     strings_of(body, "model_node_ids")
     if string_of(body, "url") is not None:
-        raise InvalidRequest("url is for models that ML Commons downloads and runs; only remote models are here")
+        raise InvalidRequest(
+            "url is for models that ML Commons downloads and runs; only remote models are supported here"
+        )
     model_format = string_of(body, "model_format")
     if model_format is None:
         return {}
@@ -114,7 +116,7 @@ def _check_storable(name: str, value: Any) -> None:
     try:
         orjson.dumps(value, default=float)  # a WrittenNumber
     except orjson.JSONEncodeError:
-        raise InvalidRequest(f"{name} holds what cannot be stored: an integer of more than 64 bits") from None
+        raise InvalidRequest(f"{name} holds an integer of more than 64 bits, which cannot be stored") from None
 
 
 def _model_config(config: Json | None) -> Json | None:

@@ -310,7 +310,7 @@ async def _reload_in_ml_commons(store: Store, model_id: str, source: Json, writt
     except (MLStreamError, TimeoutError) as error:
         why = error.reason if isinstance(error, MLStreamError) else f"It has not deployed it in {DEPLOY_SECONDS:g} s."
         raise Unavailable(
-            "The model is changed here, but ML Commons on the cluster may go on with it as it was; send the same "
+            "The model was changed here, but ML Commons on the cluster may still use it as it was; send the request "
             f"again, or undeploy it there. {why}"
         ) from None
 

@@ -64,4 +64,4 @@ def _may_be_name(name: str) -> bool:
 
 def _not_found(name: str) -> NotFound:
     shown = name if len(name) <= 100 else f"{name[:100]}..."
-    return NotFound(f"There is no model of the id or name [{shown}] that you may use; GET /v1/models lists them")
+    return NotFound(f"There is no model with the id or name [{shown}] that you may use; GET /v1/models lists them")

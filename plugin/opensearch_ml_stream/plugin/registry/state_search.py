@@ -207,7 +207,7 @@ def translate_sort(body: Json, state: ShownState) -> Json:
     if FIELD not in names:
         return body
     if "_score" in names or names.count(FIELD) > 1 or any(name in body for name in _WITH_SCORES):
-        raise InvalidRequest(f"search: a sort by [{FIELD}], once, goes without scores")
+        raise InvalidRequest(f"search: sort by [{FIELD}] once, and without scores")
     place, descending = _place(parts)
     ranks = [{"constant_score": {"filter": state.is_state(name), "boost": rank}} for rank, name in _ranked(descending)]
     query = {"bool": {"filter": [body.get("query", {"match_all": {}})], "should": ranks, "minimum_should_match": 0}}

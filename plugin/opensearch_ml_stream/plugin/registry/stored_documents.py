@@ -47,7 +47,7 @@ async def connector_of(store: Store, model: Json) -> tuple[Connector, Document |
     if definition.connector is not None:
         return definition.connector, None
     if not definition.connector_id:
-        raise InvalidRequest("The model has no connector, so that it cannot be called")
+        raise InvalidRequest("The model has no connector, so it cannot be called")
     document = await existing_connector(store, definition.connector_id)
     return read_connector(document.source), document
 

@@ -96,8 +96,8 @@ class ClusterRoles:
         except Forbidden as error:
             if not self._is_refused:
                 log.warning(
-                    "The roles of the cluster cannot be read (%s): those that OpenSearch ships hold, and those of the "
-                    "setting opensearch_ml_stream.role_permissions",
+                    "The roles of the cluster cannot be read (%s): the roles that OpenSearch ships are used, and those "
+                    "of the setting opensearch_ml_stream.role_permissions",
                     error.reason,
                 )
             self._is_refused = True
@@ -192,8 +192,8 @@ class ClusterGate:
 
 def unknown_caller(cause: Unavailable) -> Unavailable:
     """Return the error for a caller while the cluster does not respond; why, and at which address, is for the log."""
-    log.warning("OpenSearch does not say who calls: %s", cause.reason)
-    return Unavailable("OpenSearch does not say who calls; the log of the sidecar says why")
+    log.warning("OpenSearch cannot authenticate callers now: %s", cause.reason)
+    return Unavailable("OpenSearch cannot authenticate the caller now; see the log of the sidecar")
 
 
 def _caller(auth_info: Mapping[str, Any]) -> Caller:

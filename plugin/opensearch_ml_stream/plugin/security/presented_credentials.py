@@ -75,7 +75,7 @@ def single_header(name: bytes, headers: Iterable[tuple[bytes, bytes]], most: int
 def _login(name: bytes, headers: Iterable[tuple[bytes, bytes]], most: int) -> str | None:
     """Return the value of a header that says who calls, as `single_header` does. InvalidRequest if there are two."""
     if sum(header == name for header, _ in headers) > 1:
-        raise InvalidRequest(f"The request has the header {name.decode()} more than once: who calls is said once")
+        raise InvalidRequest(f"The request has the header {name.decode()} more than once; send it once")
     return single_header(name, headers, most)
 
 

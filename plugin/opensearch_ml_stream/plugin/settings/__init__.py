@@ -114,7 +114,7 @@ class Settings:
     )
     stream_queue_seconds: float = setting(
         2,
-        "How long a caller waits for a place where a cap on predictions in flight is reached",
+        "How long a caller waits where a cap on predictions in flight is reached",
         name="opensearch_ml_stream.stream_queue_seconds",
         dynamic=True,
         minimum=0,
@@ -122,7 +122,7 @@ class Settings:
     )
     stream_queue_size: int = setting(
         100,
-        "Callers that may wait so for one cap, for each worker",
+        "Callers that may wait at one cap, for each worker",
         name="opensearch_ml_stream.stream_queue_size",
         dynamic=True,
         minimum=0,
@@ -144,7 +144,7 @@ class Settings:
     )
     circuit_breaker_failures: int = setting(
         10,
-        "Calls of a connector's provider that fail in a row before it is left alone for a while; 0 for never",
+        "Calls to a connector's provider that fail in a row before calls are suspended for a while; 0 for never",
         name="opensearch_ml_stream.circuit_breaker_failures",
         dynamic=True,
         minimum=0,
@@ -152,7 +152,7 @@ class Settings:
     )
     circuit_breaker_seconds: float = setting(
         5,
-        "How long it is left alone at first; twice as long each time that it fails again, up to 60 s",
+        "How long calls are suspended at first; twice as long after each further failure, up to 60 s",
         name="opensearch_ml_stream.circuit_breaker_seconds",
         dynamic=True,
         minimum=0.1,
@@ -179,13 +179,13 @@ class Settings:
     )
     proxy_auth_user_header: str = setting(
         "x-proxy-user",
-        "Header with which it names the user",
+        "Header in which the proxy names the user",
         name="opensearch_ml_stream.proxy_auth.user_header",
         kind="header",
     )
     proxy_auth_roles_header: str = setting(
         "",
-        "Header with which it names the user's backend roles, separated by commas, if it sets one",
+        "Header in which the proxy names the user's backend roles, separated by commas, if it sets one",
         name="opensearch_ml_stream.proxy_auth.roles_header",
         kind="header",
     )

@@ -51,7 +51,7 @@ class DynamicSettings:
         current, definitions = self.live.current, self.live.definitions
         changes = {name: value for name, value in _read_changes(body, definitions).items() if isinstance(value, tuple)}
         return [
-            f"[{name}] is replaced as a whole, so these entries do not hold any more: {json.dumps(dropped)}{_ADVICE}"
+            f"[{name}] is replaced as a whole, so these entries are removed: {json.dumps(dropped)}{_ADVICE}"
             for name, value in changes.items()
             if (dropped := [old for old in current.value(definitions[name]) if old not in value])
         ]

@@ -115,7 +115,7 @@ async def test_a_caller_who_waits_for_too_long_is_refused(worker: Worker) -> Non
     error = await refusal(worker.call("b"))
     assert (error.status, error.type, error.retry_after) == (429, "rejected_execution_exception", "1")
     assert error.reason == (
-        "As many predictions of this model on this server are in flight as may be (1); send the request again later, "
+        "The limit of predictions in flight of this model on this server is reached (1); send the request again later, "
         "or raise _sidecar.limits.max_streams of the model"
     )
     assert now() == pytest.approx(2, abs=LOOK_SECONDS)
@@ -199,7 +199,7 @@ async def test_a_user_over_a_cap_holds_up_nobody_else(worker: Worker) -> None:
     over = worker.call("mine too", NO_LIMITS, "me", model="other")
     await worker.call("yours", NO_LIMITS, "you")
     assert now() == 1
-    assert (await refusal(over)).reason.startswith("As many predictions of this user on this server are")
+    assert (await refusal(over)).reason.startswith("The limit of predictions in flight of this user on this server")
 
 
 async def test_the_cap_of_a_models_users_is_each_users_and_each_models(worker: Worker) -> None:

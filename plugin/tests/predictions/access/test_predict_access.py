@@ -233,7 +233,7 @@ async def test_a_guard_model_is_asked_for_the_caller(setup: Setup) -> None:
     guard = {"model_id": "judge", "response_validation_regex": '"?accept"?'}
     guardrails = {"type": "model", "input_guardrail": guard}
     await setup.add_model(connector_body(), "guarded", guardrails=guardrails)
-    refusal = rf"^{INPUT_TRIGGERED}: its guard model \[judge\] cannot be asked: User doesn't have privilege"
+    refusal = rf"^{INPUT_TRIGGERED}: its guard model \[judge\] cannot be called: User doesn't have privilege"
     with pytest.raises(InvalidRequest, match=refusal):
         await setup.predictor.predict(BOB, "guarded", BODY)
     with pytest.raises(InvalidRequest, match=refusal):

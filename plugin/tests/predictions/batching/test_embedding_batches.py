@@ -195,8 +195,8 @@ async def test_other_errors_are_each_callers_own_without_the_words_about_all(sta
             error.reason
             == str(error)
             == (
-                f"Error from remote service: status {status}. Its words are left out, since the call was merged from 2 "
-                "requests (_sidecar.batching)"
+                f"Error from remote service: status {status}. Its message is left out, since the call was merged from "
+                "2 requests (_sidecar.batching)"
             )
         )
         assert (error.type, error.retry_after, error.provider_status) == ("t", "7", status)

@@ -231,7 +231,7 @@ async def test_a_guard_model_that_fails_is_an_error_and_nothing_passes(setup: Se
     assert chunks == []
     assert isinstance(outcome, UpstreamError)
     assert outcome.status == 424
-    assert outcome.reason.startswith("its guard model [judge] cannot be asked: Error from remote service")
+    assert outcome.reason.startswith("its guard model [judge] cannot be called: Error from remote service")
     assert setup.counted("mlstream_streams_total", model_id="m", outcome="error") == 1
 
 
