@@ -13,6 +13,7 @@ from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
 PROMPTS = ("inputs", "prompt", "question")  # the parameters that blueprints give a text in
+INPUT = "input"  # where texts go without a function
 TEXT = "text"  # what an input of texts is called where the template has no name for it
 MESSAGES = "messages"
 TENSORS = "tensors"
@@ -100,7 +101,10 @@ def find_model_inputs(action: Action, connector: ConnectorParameters, prompt: st
     places = _places(action, connector)
     names = frozenset(place.name for place in places)
     free = frozenset(name for name in names if name not in connector.values)
+    as_json = frozenset(place.name for place in places if not place.quoted)
     of_texts = prompt is None and takes_texts(action, free)
+    if of_texts and not (action.pre_process_function or action.post_process_function) and INPUT not in as_json:
+        prompt, of_texts = INPUT, False  # a place in quotes is for one text, and a list of them would be a text of JSON
     found = prompt or (None if of_texts else next((name for name in PROMPTS if name in free), None))
     return ModelInputs(
         names,
@@ -109,7 +113,7 @@ def find_model_inputs(action: Action, connector: ConnectorParameters, prompt: st
         _chat_form(connector, names, found),
         of_texts,
         prompt is None and ranks_texts(action),
-        frozenset(place.name for place in places if not place.quoted),
+        as_json,
         frozenset(place.name for place in places if place.default is None) & free,
         _texts(action) if of_texts else frozenset(),
     )

@@ -234,6 +234,16 @@ def test_what_the_function_makes_of_texts_is_their_name_too(function: str, name:
         assert read(target, text(*texts, name=name)).inputs == [TextDocsInput(texts, {})]
 
 
+@pytest.mark.parametrize("name", ["input", "text", "x"])
+@pytest.mark.parametrize("body", ['{"input": "${parameters.input}"}', '{"input": ["${parameters.input}"]}'])
+def test_input_in_quotes_takes_a_text_in_each_prediction_by_any_name(name: str, body: str) -> None:
+    target = action(body)
+    bodies = [
+        orjson.loads(target.render(one.parameters).body) for one in read(target, text("a", "b", name=name)).inputs
+    ]
+    assert [str(body["input"]).strip("[']") for body in bodies] == ["a", "b"]
+
+
 def test_texts_for_a_function_are_one_for_each_value_of_another_tensor() -> None:
     target = action(
         '{"input": ${parameters.input}, "user": "${parameters.user}"}',
