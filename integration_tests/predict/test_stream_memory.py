@@ -17,12 +17,11 @@ pytestmark = pytest.mark.slow
 STREAMS = 16
 
 
-@pytest.fixture(scope="module", params=["native", "aiohttp"])
-def sidecar(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    settings = {"opensearch_ml_stream.upstream": request.param}
+@pytest.fixture(scope="module")
+def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MALLOC_MMAP_THRESHOLD_", str(128 * 1024))  # what is large and freed goes back at once
-        with running_sidecar(tmp_path_factory.mktemp("sidecar"), settings=settings) as running:
+        with running_sidecar(tmp_path_factory.mktemp("sidecar")) as running:
             yield running
 
 

@@ -22,15 +22,8 @@ def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-@pytest.fixture(params=["native", "aiohttp"])
-async def upstream(request: pytest.FixtureRequest) -> AsyncIterator[Upstream]:
-    """Either client, allowed to reach loopback."""
-    live = LiveSettings(Settings(private_ip_enabled=True, upstream=request.param))
-    async with open_upstream(live) as opened:
-        yield opened
-
-
 @pytest.fixture
-async def native() -> AsyncIterator[Upstream]:
+async def upstream() -> AsyncIterator[Upstream]:
+    """The client, allowed to reach loopback."""
     async with open_upstream(LiveSettings(Settings(private_ip_enabled=True))) as opened:
         yield opened

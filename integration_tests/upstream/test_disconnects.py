@@ -102,9 +102,9 @@ async def test_a_connection_that_takes_too_long_is_given_up(upstream: Upstream) 
             one.close()
 
 
-async def test_a_connection_is_reused_after_a_reader_that_stopped_at_the_terminator(native: Upstream) -> None:
+async def test_a_connection_is_reused_after_a_reader_that_stopped_at_the_terminator(upstream: Upstream) -> None:
     """`[DONE]` comes before the body's own end; the connection is worth waiting a moment for it."""
-    assert isinstance(native, NativeUpstream)
+    assert isinstance(upstream, NativeUpstream)
     gates: list[Gate] = []
 
     def script(_: Request) -> Script:
@@ -113,21 +113,21 @@ async def test_a_connection_is_reused_after_a_reader_that_stopped_at_the_termina
 
     async def is_reused() -> bool:
         """False also where the end came after that moment, as it may on a busy machine."""
-        async with native.open(post(provider.url), CONFIG, {}) as response:
+        async with upstream.open(post(provider.url), CONFIG, {}) as response:
             body = b""
             while b"[DONE]" not in body:
                 body += await response.read()
         gates[-1].open()
-        await eventually_async(lambda: len(native.pool) == 1 or provider.open_connections == 0)
+        await eventually_async(lambda: len(upstream.pool) == 1 or provider.open_connections == 0)
         return provider.connections < len(provider.requests)
 
     async with FakeProvider(script) as provider:
         await eventually_async(is_reused)
 
 
-async def test_a_reader_that_stops_in_a_stream_that_goes_on_closes_it(native: Upstream) -> None:
+async def test_a_reader_that_stops_in_a_stream_that_goes_on_closes_it(upstream: Upstream) -> None:
     async with FakeProvider(chunked_stream([b"x" * 2000] * 50, pause=0.02)) as provider:
-        async with native.open(post(provider.url), CONFIG, {}) as response:
+        async with upstream.open(post(provider.url), CONFIG, {}) as response:
             await response.read()
         await asyncio.wait_for(provider.disconnected.wait(), PATIENCE_SECONDS)
 
@@ -166,26 +166,26 @@ async def test_a_connection_that_the_provider_has_closed_in_between_is_replaced(
     assert provider.connections == 3
 
 
-async def test_a_reused_connection_that_closes_at_the_request_is_replaced_once(native: Upstream) -> None:
+async def test_a_reused_connection_that_closes_at_the_request_is_replaced_once(upstream: Upstream) -> None:
     """The provider's idle timeout and our request crossed on the way."""
     async with FakeProvider(
         lambda request: [Act.RESET] if len(provider.requests) == 2 else json_response(1)
     ) as provider:
-        await fetch(native, provider.url)
-        assert await fetch(native, provider.url) == (200, b"1")
+        await fetch(upstream, provider.url)
+        assert await fetch(upstream, provider.url) == (200, b"1")
     assert [request.connection for request in provider.requests] == [1, 1, 2]
 
 
-async def test_a_new_connection_that_closes_at_the_request_is_an_error(native: Upstream) -> None:
+async def test_a_new_connection_that_closes_at_the_request_is_an_error(upstream: Upstream) -> None:
     async with FakeProvider([Act.RESET]) as provider:
         with pytest.raises(MLStreamError):
-            await fetch(native, provider.url)
+            await fetch(upstream, provider.url)
     assert len(provider.requests) == 1
 
 
-async def test_bytes_behind_the_end_of_a_response_cost_the_connection(native: Upstream) -> None:
+async def test_bytes_behind_the_end_of_a_response_cost_the_connection(upstream: Upstream) -> None:
     async with FakeProvider([head(content_length="1") + b"1" + head(content_length="1") + b"2"]) as provider:
-        assert [await fetch(native, provider.url) for _ in range(2)] == [(200, b"1")] * 2
+        assert [await fetch(upstream, provider.url) for _ in range(2)] == [(200, b"1")] * 2
     assert provider.connections == 2
 
 
@@ -213,17 +213,17 @@ async def test_a_reader_that_pauses_makes_the_provider_wait(upstream: Upstream) 
     server.close()
 
 
-async def test_random_cancels_under_load_lose_no_permit_and_no_connection(native: Upstream) -> None:
-    assert isinstance(native, NativeUpstream)
+async def test_random_cancels_under_load_lose_no_permit_and_no_connection(upstream: Upstream) -> None:
+    assert isinstance(upstream, NativeUpstream)
     config = ClientConfig(max_connection=8, connection_timeout=10, read_timeout=10)
     chances = random.Random(7)
     async with FakeProvider(openai_stream(["a", "b", "c"], pause=0.002)) as provider:
-        tasks = [asyncio.create_task(fetch(native, provider.url, config)) for _ in range(120)]
+        tasks = [asyncio.create_task(fetch(upstream, provider.url, config)) for _ in range(120)]
         for task in tasks[::2]:
             await asyncio.sleep(chances.uniform(0, 0.003))
             task.cancel()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         assert all(not isinstance(outcome, BaseException) for outcome in outcomes[1::2])
-        assert native.limiter.acquired("connector") == 0
-        await eventually_async(lambda: len(native.pool) == provider.open_connections <= 8)
+        assert upstream.limiter.acquired("connector") == 0
+        await eventually_async(lambda: len(upstream.pool) == provider.open_connections <= 8)
         assert provider.disconnects > 0

@@ -1,6 +1,7 @@
 """Idle connections: kept for a while, never reused once they are closed or have sent bytes."""
 
 import asyncio
+from functools import partial
 
 from integration_tests.support.conditions import PATIENCE_SECONDS, eventually_async
 from integration_tests.support.fake_provider import Act, FakeProvider, json_response
@@ -9,9 +10,8 @@ from integration_tests.upstream.calls import fetch
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
 from opensearch_ml_stream.plugin.upstream.clients.open_upstream import open_upstream
-from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect, open_tcp
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
-from opensearch_ml_stream.plugin.upstream.target import parse_target
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN
 
 
@@ -20,7 +20,7 @@ def route(port: int) -> Route:
 
 
 async def connected(provider: FakeProvider) -> Connection:
-    return await connect(("127.0.0.1",), parse_target(provider.url), None, 1)
+    return await connect(("127.0.0.1",), "provider", partial(open_tcp, provider.port), 1)
 
 
 async def test_the_connection_used_last_is_taken_first() -> None:
@@ -49,7 +49,7 @@ async def test_an_idle_connection_is_closed_after_its_time_and_not_before() -> N
 
 async def test_the_second_address_is_tried_when_the_first_refuses() -> None:
     async with FakeProvider(json_response({})) as provider:
-        connection = await connect(("127.0.0.2", "127.0.0.1"), parse_target(provider.url), None, 1)
+        connection = await connect(("127.0.0.2", "127.0.0.1"), "provider", partial(open_tcp, provider.port), 1)
         assert connection.address == "127.0.0.1"
         connection.abort()
 

@@ -1,4 +1,4 @@
-"""What a provider may respond, and what the upstream makes of it. Both clients hold to all of this."""
+"""What a provider may respond, and what the upstream makes of it."""
 
 import asyncio
 import gzip
@@ -104,10 +104,10 @@ async def test_a_compressed_stream_is_decoded_as_it_comes(upstream: Upstream) ->
         assert await fetch(upstream, provider.url) == (200, b"data: 1\n\n" * 1000)
 
 
-async def test_a_small_body_that_unpacks_to_a_large_one_comes_in_bounded_pieces(native: Upstream) -> None:
+async def test_a_small_body_that_unpacks_to_a_large_one_comes_in_bounded_pieces(upstream: Upstream) -> None:
     packed = gzip.compress(bytes(20_000_000))
     script = [head(content_encoding="gzip", content_length=str(len(packed))) + packed]
-    async with FakeProvider(script) as provider, native.open(post(provider.url), CONFIG, {}) as response:
+    async with FakeProvider(script) as provider, upstream.open(post(provider.url), CONFIG, {}) as response:
         sizes = []
         while data := await response.read():
             sizes.append(len(data))
@@ -120,10 +120,10 @@ async def test_a_small_body_that_unpacks_to_a_large_one_comes_in_bounded_pieces(
     [("gzip", gzip.compress(b"text")[:-9]), ("gzip", b"plain text"), ("deflate", b"plain"), ("zstd", b"?")],
     ids=["cut", "not gzip", "not deflate", "not known"],
 )
-async def test_a_body_that_cannot_be_unpacked_is_an_error(native: Upstream, coding: str, body: bytes) -> None:
+async def test_a_body_that_cannot_be_unpacked_is_an_error(upstream: Upstream, coding: str, body: bytes) -> None:
     async with FakeProvider([head(content_encoding=coding, content_length=str(len(body))) + body]) as provider:
         with pytest.raises(UpstreamError, match=rf"content-encoding \[{coding}\] that cannot be decoded"):
-            await fetch(native, provider.url)
+            await fetch(upstream, provider.url)
 
 
 @pytest.mark.parametrize(
@@ -144,12 +144,11 @@ async def test_a_response_that_is_cut_is_an_error(upstream: Upstream, script: Sc
     assert f"127.0.0.1:{provider.port}" in raised.value.reason
 
 
-async def test_a_reset_is_not_the_end_of_a_body_without_length(native: Upstream) -> None:
-    """aiohttp takes it for one; only our own client tells them apart."""
+async def test_a_reset_is_not_the_end_of_a_body_without_length(upstream: Upstream) -> None:
     has_read = Gate()
     async with (
         FakeProvider([head() + b"abc", has_read, Act.RESET]) as provider,
-        native.open(post(provider.url), CONFIG, {}, "connector") as response,
+        upstream.open(post(provider.url), CONFIG, {}, "connector") as response,
     ):
         assert await response.read() == b"abc"
         has_read.open()

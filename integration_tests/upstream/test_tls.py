@@ -105,10 +105,10 @@ async def test_mutual_tls_works_with_a_pkcs12_bundle(
     ],
 )
 async def test_credentials_that_cannot_be_used_are_the_connectors_fault(
-    native: Upstream, authority: Certificate, client: Certificate, change: dict[str, str], text: str
+    upstream: Upstream, authority: Certificate, client: Certificate, change: dict[str, str], text: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=text) as raised:
-        await call(native, "https://127.0.0.1:9/", MUTUAL, {**pem(client, authority), **change})
+        await call(upstream, "https://127.0.0.1:9/", MUTUAL, {**pem(client, authority), **change})
     assert "PRIVATE" not in raised.value.reason
 
 

@@ -85,33 +85,33 @@ async def cut_body(tls: ssl.SSLContext) -> AsyncIterator[str]:
         yield server.url
 
 
-async def test_a_body_that_ends_with_its_connection_is_whole(native: Upstream, tls: ssl.SSLContext) -> None:
+async def test_a_body_that_ends_with_its_connection_is_whole(upstream: Upstream, tls: ssl.SSLContext) -> None:
     async with FakeProvider([CLOSING_HEAD, b"the whole", Act.CLOSE], tls) as provider:
-        assert await fetch(native, provider.url, CONFIG) == (200, b"the whole")
+        assert await fetch(upstream, provider.url, CONFIG) == (200, b"the whole")
 
 
-async def test_such_a_body_is_cut_off_without_a_close_notify(native: Upstream, tls: ssl.SSLContext) -> None:
+async def test_such_a_body_is_cut_off_without_a_close_notify(upstream: Upstream, tls: ssl.SSLContext) -> None:
     if not isinstance(asyncio.get_running_loop(), uvloop.Loop):
         pytest.skip("the standard library's loop does not say whether there was a close_notify")
     async with (
         AbruptServer(tls, CLOSING_HEAD + b"half") as server,
-        native.open(post(server.url), CONFIG, {}, "connector") as response,
+        upstream.open(post(server.url), CONFIG, {}, "connector") as response,
     ):
         assert await response.read() == b"half"
         with pytest.raises(UpstreamError, match="in the middle of its response"):
             await response.read()
 
 
-async def test_a_body_that_is_cut_off_is_an_error(native: Upstream, cut_body: str) -> None:
+async def test_a_body_that_is_cut_off_is_an_error(upstream: Upstream, cut_body: str) -> None:
     with pytest.raises(UpstreamError, match="in the middle of its response"):
-        await fetch(native, cut_body, CONFIG)
+        await fetch(upstream, cut_body, CONFIG)
 
 
-async def test_a_connection_that_is_reset_is_an_error(native: Upstream, tls: ssl.SSLContext) -> None:
+async def test_a_connection_that_is_reset_is_an_error(upstream: Upstream, tls: ssl.SSLContext) -> None:
     has_read = Gate()
     async with (
         FakeProvider([CLOSING_HEAD, b"half", has_read, Act.RESET], tls) as provider,
-        native.open(post(provider.url), CONFIG, {}, "connector") as response,
+        upstream.open(post(provider.url), CONFIG, {}, "connector") as response,
     ):
         assert await response.read() == b"half"
         has_read.open()
@@ -119,62 +119,62 @@ async def test_a_connection_that_is_reset_is_an_error(native: Upstream, tls: ssl
             await response.read()
 
 
-async def test_a_slow_reader_gets_the_whole_of_a_large_body(native: Upstream, tls: ssl.SSLContext) -> None:
+async def test_a_slow_reader_gets_the_whole_of_a_large_body(upstream: Upstream, tls: ssl.SSLContext) -> None:
     async with (
         FakeProvider([whole(BIG)], tls) as provider,
-        native.open(post(provider.url), CONFIG, {}, "connector") as response,
+        upstream.open(post(provider.url), CONFIG, {}, "connector") as response,
     ):
-        await comes_to_rest(native, lambda: provider.played)
+        await comes_to_rest(upstream, lambda: provider.played)
         first = await response.read()
         assert len(first) < len(BIG) // 4  # the rest waits in sockets
         assert first + await read_to_end(response) == BIG
 
 
 async def test_a_slow_reader_gets_the_whole_of_a_body_whose_connection_has_ended(
-    native: Upstream, tls: ssl.SSLContext
+    upstream: Upstream, tls: ssl.SSLContext
 ) -> None:
     body = BIG[: 200 * 1024]  # more than is read before a pause, less than the loop's TLS would hold then
     async with (
         AbruptServer(tls, CLOSING_HEAD + body, notifies=True) as server,
-        native.open(post(server.url), CONFIG, {}, "connector") as response,
+        upstream.open(post(server.url), CONFIG, {}, "connector") as response,
     ):
-        await comes_to_rest(native, lambda: server.is_closed)
+        await comes_to_rest(upstream, lambda: server.is_closed)
         assert await read_to_end(response) == body
 
 
-async def test_large_requests_reach_the_provider(native: Upstream, tls: ssl.SSLContext) -> None:
+async def test_large_requests_reach_the_provider(upstream: Upstream, tls: ssl.SSLContext) -> None:
     async with FakeProvider([whole(b"ok")], tls) as provider:
-        async with native.open(post(provider.url, BIG), CONFIG, {}, "connector") as response:
+        async with upstream.open(post(provider.url, BIG), CONFIG, {}, "connector") as response:
             assert await read_to_end(response) == b"ok"
         assert provider.requests[0].body == BIG
 
 
-async def test_a_connection_is_kept_for_the_next_request(native: Upstream, tls: ssl.SSLContext) -> None:
+async def test_a_connection_is_kept_for_the_next_request(upstream: Upstream, tls: ssl.SSLContext) -> None:
     async with FakeProvider([whole(b"ok")], tls) as provider:
         for _ in range(5):
-            assert await fetch(native, provider.url, CONFIG) == (200, b"ok")
+            assert await fetch(upstream, provider.url, CONFIG) == (200, b"ok")
         assert provider.connections == 1
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_new_connections_resume_the_session_of_the_first(
-    native: Upstream, tls: ssl.SSLContext, version: ssl.TLSVersion
+    upstream: Upstream, tls: ssl.SSLContext, version: ssl.TLSVersion
 ) -> None:
     tls.maximum_version = version
     async with FakeProvider([CLOSING_HEAD, b"ok", Act.CLOSE], tls) as provider:
         for _ in range(5):
-            assert await fetch(native, provider.url, CONFIG) == (200, b"ok")
+            assert await fetch(upstream, provider.url, CONFIG) == (200, b"ok")
         assert provider.connections == 5
     assert tls.session_stats()["hits"] == 4
 
 
 async def test_a_session_that_a_server_does_not_know_is_no_obstacle(
-    native: Upstream, certificate: Certificate, tmp_path: Path
+    upstream: Upstream, certificate: Certificate, tmp_path: Path
 ) -> None:
     for _ in range(2):  # each has a key of its own for its tickets
         async with FakeProvider([CLOSING_HEAD, b"ok", Act.CLOSE], certificate.server_context(tmp_path)) as provider:
             for _ in range(2):
-                assert await fetch(native, provider.url, CONFIG) == (200, b"ok")
+                assert await fetch(upstream, provider.url, CONFIG) == (200, b"ok")
 
 
 class SilentServer:
@@ -246,13 +246,13 @@ async def test_servers_that_do_not_respond_keep_no_others_waiting(
         await asyncio.gather(*calls, return_exceptions=True)
 
 
-async def test_many_connections_at_once_all_come_about(native: Upstream, tls: ssl.SSLContext) -> None:
+async def test_many_connections_at_once_all_come_about(upstream: Upstream, tls: ssl.SSLContext) -> None:
     async with FakeProvider([whole(b"ok")], tls) as provider:
-        results = await asyncio.gather(*(fetch(native, provider.url, CONFIG) for _ in range(50)))
+        results = await asyncio.gather(*(fetch(upstream, provider.url, CONFIG) for _ in range(50)))
     assert results == [(200, b"ok")] * 50
 
 
-async def test_a_call_that_is_cancelled_in_the_handshake_closes_its_connection(native: Upstream) -> None:
+async def test_a_call_that_is_cancelled_in_the_handshake_closes_its_connection(upstream: Upstream) -> None:
     closed = asyncio.Event()
 
     async def never_respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -267,7 +267,7 @@ async def test_a_call_that_is_cancelled_in_the_handshake_closes_its_connection(n
     server = await asyncio.start_server(never_respond, "127.0.0.1", 0)
     async with server:
         url = f"https://localhost:{server.sockets[0].getsockname()[1]}"
-        call = asyncio.create_task(fetch(native, url, CONFIG))
+        call = asyncio.create_task(fetch(upstream, url, CONFIG))
         await connected.wait()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -275,7 +275,7 @@ async def test_a_call_that_is_cancelled_in_the_handshake_closes_its_connection(n
         await asyncio.wait_for(closed.wait(), PATIENCE_SECONDS)
 
 
-async def test_a_handshake_that_is_not_responded_to_is_a_connect_timeout(native: Upstream) -> None:
+async def test_a_handshake_that_is_not_responded_to_is_a_connect_timeout(upstream: Upstream) -> None:
     async def never_respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
@@ -285,12 +285,12 @@ async def test_a_handshake_that_is_not_responded_to_is_a_connect_timeout(native:
     async with await asyncio.start_server(never_respond, "127.0.0.1", 0) as server:
         url = f"https://localhost:{server.sockets[0].getsockname()[1]}"
         with pytest.raises(UpstreamError, match="Connect timeout: no connection"):
-            await fetch(native, url, ClientConfig(connection_timeout=0.1, read_timeout=5))
+            await fetch(upstream, url, ClientConfig(connection_timeout=0.1, read_timeout=5))
         await asyncio.wait_for(over.wait(), PATIENCE_SECONDS)
 
 
-async def test_a_provider_that_hangs_up_in_the_handshake_has_reset_it(native: Upstream) -> None:
+async def test_a_provider_that_hangs_up_in_the_handshake_has_reset_it(upstream: Upstream) -> None:
     async with RawServer(b"") as server:
         with pytest.raises(UpstreamError, match="Connection reset") as raised:
-            await fetch(native, f"https://127.0.0.1:{server.port}/", CONFIG)
+            await fetch(upstream, f"https://127.0.0.1:{server.port}/", CONFIG)
     assert "Check that the port speaks the url's protocol" in raised.value.reason

@@ -13,7 +13,7 @@ WORKERS = "opensearch_ml_stream.workers"
 BODY = "opensearch_ml_stream.max_body_size"
 GRACE = "opensearch_ml_stream.shutdown_grace_seconds"
 HOST = "opensearch_ml_stream.host"
-UPSTREAM = "opensearch_ml_stream.upstream"
+LOG_FORMAT = "opensearch_ml_stream.log_format"
 KEY_PASSWORD = "opensearch_ml_stream.tls.key_password"
 STREAM = "plugins.ml_commons.stream_enabled"
 FIELDS = "plugins.ml_commons.remote_job.status_field"
@@ -32,7 +32,7 @@ DEFINITIONS = Settings().definitions()
         (STREAM, True, True), (STREAM, False, False), (STREAM, "TRUE", True), (STREAM, "False", False),
         (PORT, 0, 0), (PORT, 65535, 65535), (PORT, "9510", 9510), (WORKERS, "1", 1), (BODY, 2**63 - 1, 2**63 - 1),
         (GRACE, 1, 1.0), (GRACE, "0.5", 0.5), (GRACE, 0, 0.0),
-        (HOST, "::1", "::1"), (HOST, "", ""), (UPSTREAM, "aiohttp", "aiohttp"), (FAILED, "a|b", "a|b"),
+        (HOST, "::1", "::1"), (HOST, "", ""), (LOG_FORMAT, "json", "json"), (FAILED, "a|b", "a|b"),
         (FIELDS, ["a", "b"], ("a", "b")), (FIELDS, ("a",), ("a",)), (FIELDS, "a", ("a",)), (FIELDS, [], ()),
         (NETWORKS, ["10.0.0.5", "10.0.1.0/24", "2001:db8::/64"], ("10.0.0.5/32", "10.0.1.0/24", "2001:db8::/64")),
         (NETWORKS, "::1", ("::1/128",)), (USER_HEADER, "X-Remote-User", "x-remote-user"), (ROLES_HEADER, "", ""),
@@ -69,7 +69,7 @@ RE2 = "regular expressions of RE2 (no back-references, no look-around): "
         (GRACE, "soon", "a number of at least 0"),
         (HOST, 7, "a string"),
         (HOST, None, "a string"),
-        (UPSTREAM, "curl", "native or aiohttp"),
+        (LOG_FORMAT, "xml", "text or json"),
         (FIELDS, [1], "a list of strings"),
         (FIELDS, {"a": 1}, "a list of strings"),
         (FIELDS, None, "a list of strings"),
@@ -107,6 +107,15 @@ def test_an_unknown_name_is_refused_with_the_most_similar_one(name: str, hint: s
     with pytest.raises(InvalidRequest) as raised:
         setting_named(DEFINITIONS, name)
     assert raised.value.reason == f"setting [{name}] not recognized{hint}"
+
+
+def test_a_setting_that_was_removed_is_refused_with_what_to_do() -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        setting_named(DEFINITIONS, "opensearch_ml_stream.upstream")
+    assert raised.value.reason == (
+        "setting [opensearch_ml_stream.upstream] no longer exists: leave it out. Providers have one client, which also "
+        "calls them through the HTTP proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
+    )
 
 
 def test_a_known_name_gives_its_definition() -> None:

@@ -202,7 +202,7 @@ def test_a_wrong_value_is_never_repeated_since_it_may_hold_a_password() -> None:
         ("opensearch_ml_stream.heartbeat_seconds", 0),
         ("opensearch_ml_stream.heartbeat_seconds", float("nan")),
         ("opensearch_ml_stream.heartbeat_seconds", float("inf")),
-        ("opensearch_ml_stream.upstream", "curl"),
+        ("opensearch_ml_stream.log_format", "xml"),
         ("opensearch_ml_stream.host", 7),
         ("plugins.ml_commons.stream_enabled", "yes"),
         ("plugins.ml_commons.stream_enabled", 1),

@@ -11,7 +11,7 @@ from functools import partial
 
 from opensearch_ml_stream.connectors.errors import Unavailable
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
-from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, OpenAt, connect, open_tcp
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool
 from opensearch_ml_stream.plugin.upstream.http1.tls_connections import TLSConnector
@@ -61,7 +61,8 @@ class ClusterHosts:
 
     def __init__(self, addresses: Collection[tuple[str, int]], tls: ssl.SSLContext | None) -> None:
         self._hosts = [_host(name, port) for name, port in addresses]
-        self._open_tls = None if tls is None else partial(TLSConnector().open, tls)
+        self._tls = tls
+        self._tls_connector = TLSConnector()
         self._resolver = Resolver()
         self._idle = ConnectionPool(IDLE_SECONDS, MAX_IDLE)
         self._turn = 0
@@ -123,7 +124,10 @@ class ClusterHosts:
 
     async def _connect(self, target: Target) -> Connection:
         addresses = await self._resolver.resolve(target.host)
-        connection = await connect(addresses, target, self._open_tls, CONNECT_SECONDS)
+        open_at: OpenAt = partial(open_tcp, target.port)
+        if self._tls is not None:
+            open_at = partial(self._tls_connector.open, self._tls, target.host, open_at)
+        connection = await connect(addresses, target.authority, open_at, CONNECT_SECONDS)
         _watch(connection)
         return connection
 

@@ -194,11 +194,10 @@ class Settings:
         "Allow credentials of the form env:NAME and file:PATH, read at use",
         name="opensearch_ml_stream.external_credentials_enabled",
     )
-    upstream: str = setting(
-        "native",
-        "Client for providers; aiohttp is taken by itself where an HTTP proxy is set",
-        name="opensearch_ml_stream.upstream",
-        choices=("native", "aiohttp"),
+    proxy_resolves_names: bool = setting(
+        False,
+        "Allow calls through an HTTP proxy of hosts that only the proxy can resolve: their addresses are not checked",
+        name="opensearch_ml_stream.proxy_resolves_names",
     )
     cors_origins: tuple[str, ...] = setting(
         (),

@@ -26,6 +26,11 @@ _KINDS: Mapping[object, Kind] = {
 }
 
 SWITCHES = "opensearch_ml_stream.extensions."  # and the name of an extension
+# Settings that there were, and what is done in their place.
+REMOVED = {
+    "opensearch_ml_stream.upstream": "leave it out. Providers have one client, which also calls them through the HTTP "
+    "proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY",
+}
 
 T = TypeVar("T")
 
@@ -88,9 +93,11 @@ def switch_of(extension: str) -> Setting:
 
 
 def setting_named(definitions: Mapping[str, Setting], name: str) -> Setting:
-    """Return the setting of that full name. InvalidRequest, with the most similar name, if there is none."""
+    """Return the setting of that full name. InvalidRequest if there is none: with what to do, or the most similar."""
     if name in definitions:
         return definitions[name]
+    if name in REMOVED:
+        raise InvalidRequest(f"setting [{name}] no longer exists: {REMOVED[name]}")
     similar = get_close_matches(name, definitions, n=1, cutoff=0.5)
     hint = f", did you mean [{similar[0]}]?" if similar else ""
     absent = f" (no package with an extension {name.removeprefix(SWITCHES)} is installed here)"

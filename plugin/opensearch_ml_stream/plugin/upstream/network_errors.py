@@ -104,6 +104,13 @@ def not_http(authority: str, problem: str) -> BrokenConnection:
     return BrokenConnection(reason, problem)
 
 
+def no_tunnel(proxy: str, authority: str, status: int) -> BrokenConnection:
+    """Return the error for an HTTP proxy that does not connect to the provider."""
+    hint = "the login in the proxy's URL" if status == 407 else "whether the proxy may connect to this host and port"
+    problem = f"the HTTP proxy {proxy} responded {status}"
+    return BrokenConnection(f"{problem} when asked to connect to {authority}. Check {hint}", problem)
+
+
 def undecodable(authority: str, coding: str) -> UpstreamError:
     """Return the error for a body that cannot be decompressed. Only codings that IANA knows are named."""
     is_known = {name.strip() for name in coding.lower().split(",", 3)} <= _CODINGS

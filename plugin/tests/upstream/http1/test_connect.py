@@ -2,17 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
-from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect, open_tcp
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.virtual_time_loop import now
 
-TARGET = parse_target("https://provider.example:8443/v1")
+AUTHORITY, OPEN = "provider.example:8443", partial(open_tcp, 8443)
 FIRST, SECOND, THIRD = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 
 
@@ -43,34 +43,22 @@ class FakeNetwork:
 
 async def test_the_first_address_that_accepts_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     network = FakeNetwork(monkeypatch, **{FIRST: None, SECOND: None})
-    connection = await connect((FIRST, SECOND), TARGET, None, 10)
+    connection = await connect((FIRST, SECOND), AUTHORITY, OPEN, 10)
     assert connection.address == FIRST
     assert connection.transport is network.transports[0]
     assert network.calls == [(FIRST, 8443, {})]
 
 
-async def test_tls_is_spoken_for_the_name_and_not_for_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = FakeNetwork(monkeypatch, **{FIRST: None})
-    opened: list[tuple[Connection, str, Target]] = []
-
-    async def open_tls(*call: *tuple[Connection, str, Target]) -> None:
-        opened.append(call)
-
-    connection = await connect((FIRST,), TARGET, open_tls, 10)
-    assert opened == [(connection, FIRST, TARGET)]
-    assert network.calls == []
-
-
 async def test_the_next_address_is_tried_when_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     network = FakeNetwork(monkeypatch, **{FIRST: ConnectionRefusedError(111, "refused"), SECOND: None})
-    connection = await connect((FIRST, SECOND), TARGET, None, 10)
+    connection = await connect((FIRST, SECOND), AUTHORITY, OPEN, 10)
     assert connection.address == SECOND
     assert [address for address, *_ in network.calls] == [FIRST, SECOND]
 
 
 async def test_an_address_that_hangs_has_its_share_of_the_time_only(monkeypatch: pytest.MonkeyPatch) -> None:
     network = FakeNetwork(monkeypatch, **{THIRD: None})
-    connection = await connect((FIRST, SECOND, THIRD), TARGET, None, 12)
+    connection = await connect((FIRST, SECOND, THIRD), AUTHORITY, OPEN, 12)
     assert (connection.address, now()) == (THIRD, 8)
     assert [transport.calls for transport in network.transports] == [["abort"], ["abort"], []]
 
@@ -78,14 +66,14 @@ async def test_an_address_that_hangs_has_its_share_of_the_time_only(monkeypatch:
 async def test_an_address_may_use_the_time_that_others_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeNetwork(monkeypatch, **{FIRST: ConnectionRefusedError(111, "refused")})
     with pytest.raises(UpstreamError, match="Connection refused"):
-        await connect((FIRST, SECOND), TARGET, None, 12)
+        await connect((FIRST, SECOND), AUTHORITY, OPEN, 12)
     assert now() == 12
 
 
 async def test_when_none_accepts_in_time_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeNetwork(monkeypatch)
     with pytest.raises(UpstreamError) as raised:
-        await connect((FIRST, SECOND), TARGET, None, 10)
+        await connect((FIRST, SECOND), AUTHORITY, OPEN, 10)
     assert now() == 10
     assert raised.value.reason == (
         "Error communicating with remote model: Connect timeout: no connection to provider.example:8443 within 10 s. "
@@ -96,12 +84,12 @@ async def test_when_none_accepts_in_time_the_error_says_so(monkeypatch: pytest.M
 async def test_when_all_refuse_the_last_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeNetwork(monkeypatch, **{FIRST: ConnectionRefusedError(111, "refused"), SECOND: OSError(113, "no route")})
     with pytest.raises(UpstreamError, match=r"No route to host: provider\.example:8443"):
-        await connect((FIRST, SECOND), TARGET, None, 10)
+        await connect((FIRST, SECOND), AUTHORITY, OPEN, 10)
 
 
 async def test_a_cancelled_connect_closes_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     network = FakeNetwork(monkeypatch)
-    task = asyncio.create_task(connect((FIRST, SECOND), TARGET, None, 10))
+    task = asyncio.create_task(connect((FIRST, SECOND), AUTHORITY, OPEN, 10))
     await asyncio.sleep(1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -9,7 +9,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream.http1.prepared_calls import PreparedCalls
-from opensearch_ml_stream.plugin.upstream.http1.request_bytes import provider_headers
+from opensearch_ml_stream.plugin.upstream.http1.request_bytes import request_head
+from opensearch_ml_stream.plugin.upstream.proxies import Proxy
 from opensearch_ml_stream.plugin.upstream.target import parse_target
 
 
@@ -17,13 +18,15 @@ def request(headers: Mapping[str, str] | None = None, method: str = "POST", body
     return ProviderRequest(method, "http://h:81/x?y=1", headers or {}, body)
 
 
-def headers_of(made: ProviderRequest) -> list[tuple[str, str]]:
-    return provider_headers(made, parse_target(made.url))
-
-
 def bytes_of(made: ProviderRequest) -> bytes:
-    call = PreparedCalls(LiveSettings(Settings())).get(made, ClientConfig(), {}, "connector")
+    call = PreparedCalls(LiveSettings(Settings()), {}).get(made, ClientConfig(), {}, "connector")
     return call.request_bytes(made.body)
+
+
+def headers_of(made: ProviderRequest) -> list[tuple[str, str]]:
+    head, _, _ = bytes_of(made).decode().partition("\r\n\r\n")
+    lines = head.split("\r\n")[1:]
+    return [(name, value) for name, _, value in (line.partition(": ") for line in lines)]
 
 
 def test_a_request_is_head_and_body_in_one_piece() -> None:
@@ -62,8 +65,8 @@ def test_a_length_is_given_where_a_body_is_or_may_be_expected(method: str, body:
 @pytest.mark.parametrize(
     "name",
     [
-        "Accept-Encoding", "Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Connection", "TE", "Trailer",
-        "Transfer-Encoding", "Upgrade",
+        "Accept-Encoding", "Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Authorization",
+        "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
     ],
 )  # fmt: skip
 def test_what_frames_the_message_cannot_be_set_by_a_connector(name: str) -> None:
@@ -102,3 +105,12 @@ def test_a_method_cannot_carry_a_second_line(method: str) -> None:
 
 def test_half_a_surrogate_pair_in_a_value_is_sent_as_it_is() -> None:
     assert b"\r\nX: \xed\xa0\x80\r\n" in bytes_of(request({"X": "\ud800"}))
+
+
+def test_a_proxy_gets_the_whole_url_and_its_login() -> None:
+    proxy = Proxy("proxy", 3128, "proxy:3128", "Basic bG9naW4=")
+    made = request({"Proxy-Authorization": "the connector's"})
+    assert request_head(made, parse_target(made.url), proxy) == (
+        b"POST http://h:81/x?y=1 HTTP/1.1\r\nHost: h:81\r\nAccept-Encoding: identity\r\n"
+        b"Proxy-Authorization: Basic bG9naW4="
+    )

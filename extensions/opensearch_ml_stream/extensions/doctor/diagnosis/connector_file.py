@@ -14,7 +14,6 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import StepLog
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.provider_call import open_remote
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.upstream.clients.open_upstream import open_upstream
 
 
 async def diagnose_connector(
@@ -23,7 +22,7 @@ async def diagnose_connector(
     """Return the diagnosis of a connector, given as the body of `connectors/_create`; nothing is raised.
 
     Its credential is in clear, or `env:` and `file:`, which are always read: the file is the user's own. Of the
-    settings count those about trusted endpoints, private addresses and the upstream.
+    settings count those about trusted endpoints, private addresses and proxies.
     """
     log = StepLog()
     live = LiveSettings(settings)
@@ -38,11 +37,10 @@ async def diagnose_connector(
     async def admit(held: AsyncExitStack, request: ProviderRequest) -> None:
         """Nothing limits the calls of a command."""
 
-    async with open_upstream(live) as other:
-        diagnosing = ModelDiagnosis(model, live, other, log, record=record)
-        return await diagnosing.run(
-            parameters, lambda upstream, request: open_remote(upstream, live.current, model, request), admit
-        )
+    diagnosing = ModelDiagnosis(model, live, log, record=record)
+    return await diagnosing.run(
+        parameters, lambda upstream, request: open_remote(upstream, live.current, model, request), admit
+    )
 
 
 def _compile(document: Mapping[str, Any]) -> CompiledModel:

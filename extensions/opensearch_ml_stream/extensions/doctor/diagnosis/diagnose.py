@@ -62,14 +62,12 @@ class ModelDiagnosis:
     `outcome` and `stream` are those of the call, None before.
     """
 
-    def __init__(
-        self, model: CompiledModel, live: LiveSettings, other: Upstream, log: StepLog, *, record: bool
-    ) -> None:
+    def __init__(self, model: CompiledModel, live: LiveSettings, log: StepLog, *, record: bool) -> None:
         self._model = model
         self._log = log
         self._record = record
         self._times = CallTimes(keeps_bytes=record)
-        self._upstream = DiagnosingUpstream(live, other, log, self._times)
+        self._upstream = DiagnosingUpstream(live, log, self._times)
         self.stream: ProviderStream | None = None
         self.outcome: Outcome | MLStreamError | None = None
 

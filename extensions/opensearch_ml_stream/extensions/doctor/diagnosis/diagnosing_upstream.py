@@ -7,8 +7,9 @@ name is cached, and `max_connection` and the circuit breaker, which are about th
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.request import getproxies_environment
 
@@ -22,12 +23,11 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.observed_response import C
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import StepName
 from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import Findings, StepLog
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse, network_errors
+from opensearch_ml_stream.plugin.upstream import UpstreamResponse, network_errors
 from opensearch_ml_stream.plugin.upstream.addresses import PrivateAddress, Resolver
 from opensearch_ml_stream.plugin.upstream.clients.native_client import NativeUpstream
-from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect, open_tcp
 from opensearch_ml_stream.plugin.upstream.http1.pool import Route
-from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
 from opensearch_ml_stream.plugin.upstream.target import Target
 from opensearch_ml_stream.plugin.upstream.tls import UNVERIFIED, TLSContexts
 
@@ -40,12 +40,10 @@ CERTIFICATE_SECONDS = 5.0  # to fetch a certificate that is not trusted
 
 
 class DiagnosingUpstream:
-    """Opens one call of a provider, in steps. `other` is the sidecar's own Upstream, for calls through a proxy."""
+    """Opens one call of a provider, in steps."""
 
-    def __init__(self, live: LiveSettings, other: Upstream, log: StepLog, times: CallTimes) -> None:
+    def __init__(self, live: LiveSettings, log: StepLog, times: CallTimes) -> None:
         self._native = _SteppedConnections(live, log, times)
-        self._other = other
-        self._live = live
         self._log = log
         self._times = times
 
@@ -57,30 +55,19 @@ class DiagnosingUpstream:
         self._times.begin()
         self._times.attempts += 1
         self._log.forget(NETWORK_STEPS)
-        async with self._opening(request, config, tls, pool_key) as response:
+        async with self._native.open(request, config, tls, pool_key) as response:
             yield ObservedResponse(response, self._times)
 
     def close(self) -> None:
         """Close the connection that is kept for a next call, as there is none."""
         self._native.close()
 
-    def _opening(
-        self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str
-    ) -> AbstractAsyncContextManager[UpstreamResponse]:
-        proxy = proxy_for(request.url, getproxies_environment())
-        if proxy is None and self._live.current.upstream != "aiohttp":
-            return self._native.open(request, config, tls, pool_key)
-        way = "opensearch_ml_stream.upstream is aiohttp" if proxy is None else "the call goes through an HTTP proxy"
-        self._log.skip(NETWORK_STEPS, f"not shown, as {way}")
-        self._times.sent()
-        return self._other.open(request, config, tls, pool_key)
-
 
 class _SteppedConnections(NativeUpstream):
     """The native client, each of whose connections is opened in steps."""
 
     def __init__(self, live: LiveSettings, log: StepLog, times: CallTimes) -> None:
-        super().__init__(live, Resolver(), TLSContexts())
+        super().__init__(live, Resolver(), TLSContexts(), getproxies_environment())
         self._log = log
         self._times = times
 
@@ -91,6 +78,11 @@ class _SteppedConnections(NativeUpstream):
 
     async def connect(self, target: Target, route: Route, seconds: float) -> Connection:
         """See NativeUpstream.connect. As there, an address whose TLS fails gives way to the next."""
+        if route.proxy is not None:
+            self._log.skip(NETWORK_STEPS, "not shown, as the call goes through an HTTP proxy")
+            connection = await super().connect(target, route, seconds)
+            self._times.sent()
+            return connection
         addresses = await self._resolve(target, route)
         context = await self._contexts.get(route.tls) if route.scheme == "https" else None
         deadline = asyncio.get_running_loop().time() + seconds
@@ -129,7 +121,7 @@ class _SteppedConnections(NativeUpstream):
     async def _connect(self, addresses: tuple[str, ...], target: Target, seconds: float) -> Connection:
         with self._log.timed("connect") as found:
             found.details = {"port": target.port}
-            connection = await connect(addresses, target, None, seconds)
+            connection = await connect(addresses, target.authority, partial(open_tcp, target.port), seconds)
             found.details = {"address": connection.address, "port": target.port}
             found.summary = f"connected to {connection.address}, port {target.port}"
         return connection

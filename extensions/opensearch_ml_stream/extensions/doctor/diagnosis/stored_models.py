@@ -68,7 +68,7 @@ class StoredModelDiagnoses:
             async def admit(held: AsyncExitStack, request: ProviderRequest) -> Charge | None:
                 return await self._predictor.admit(held, observed, model, request)
 
-            diagnosing = ModelDiagnosis(model, calls.live_settings, calls.upstream, log, record=record)
+            diagnosing = ModelDiagnosis(model, calls.live_settings, log, record=record)
             diagnosis = await diagnosing.run(
                 parameters, lambda upstream, request: replace(calls, upstream=upstream).open(model, request), admit
             )

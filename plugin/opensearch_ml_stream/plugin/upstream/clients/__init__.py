@@ -1,1 +1,1 @@
-"""The two clients for providers, our own and aiohttp for those behind a proxy, and which of them calls."""
+"""The client for providers."""

@@ -6,19 +6,20 @@ from functools import partial
 from types import TracebackType
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
-from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.upstream import ReadTimedOut, UpstreamResponse
+from opensearch_ml_stream.plugin.upstream import ReadTimedOut, UpstreamResponse, network_errors
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
 from opensearch_ml_stream.plugin.upstream.clients.connection_limiter import ConnectionLimiter
-from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, OpenAt, connect, open_tcp
 from opensearch_ml_stream.plugin.upstream.http1.content_coding import decoded
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from opensearch_ml_stream.plugin.upstream.http1.linger import Linger
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
 from opensearch_ml_stream.plugin.upstream.http1.prepared_calls import PreparedCall, PreparedCalls
 from opensearch_ml_stream.plugin.upstream.http1.tls_connections import TLSConnector
+from opensearch_ml_stream.plugin.upstream.proxies import Proxy
 from opensearch_ml_stream.plugin.upstream.target import Target
 from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
 
@@ -29,16 +30,19 @@ STALE_SECONDS = 1.0
 
 
 class NativeUpstream:
-    """An Upstream that reuses connections by connector, host and TLS."""
+    """An Upstream that reuses connections by connector, host and TLS. `proxies` as for `proxy_for`, none by default."""
 
-    def __init__(self, live: LiveSettings, resolver: Resolver, contexts: TLSContexts) -> None:
+    def __init__(
+        self, live: LiveSettings, resolver: Resolver, contexts: TLSContexts, proxies: Mapping[str, str] | None = None
+    ) -> None:
         self.pool = ConnectionPool()
         self.lingering: dict[AbstractAsyncContextManager[UpstreamResponse], Linger] = {}  # by their calls
         self.limiter = ConnectionLimiter()
         self._resolver = resolver
         self._contexts = contexts
         self._tls_connector = TLSConnector()
-        self.prepared = PreparedCalls(live)
+        self._live = live
+        self.prepared = PreparedCalls(live, proxies or {})
 
     def open(
         self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str = ""
@@ -52,12 +56,38 @@ class NativeUpstream:
 
         InvalidRequest if it forbids one of the host's addresses, UpstreamError if no connection can be opened.
         """
-        addresses = await self._resolver.resolve(route.host)
-        route.policy.check(route.host, addresses)
-        open_tls = None
+        authority = target.authority
+        if (proxy := route.proxy) is None:
+            addresses = await self._resolver.resolve(route.host)
+            route.policy.check(route.host, addresses)
+            open_at: OpenAt = partial(open_tcp, target.port)
+        else:
+            await self._check_behind_proxy(route)
+            addresses = await self._resolver.resolve(proxy.host)  # which may have any address
+            authority += f" by the HTTP proxy {proxy.authority}"
+            is_tunnel = route.scheme == "https"
+            open_at = partial(open_tunnel, proxy, target) if is_tunnel else partial(open_tcp, proxy.port)
         if route.scheme == "https":
-            open_tls = partial(self._tls_connector.open, await self._contexts.get(route.tls))
-        return await connect(addresses, target, open_tls, seconds)
+            context = await self._contexts.get(route.tls)
+            open_at = partial(self._tls_connector.open, context, target.host, open_at)
+        return await connect(addresses, authority, open_at, seconds)
+
+    async def _check_behind_proxy(self, route: Route) -> None:
+        """Raise InvalidRequest if a host has an address that the policy forbids, as far as this machine knows.
+
+        The proxy looks the host up itself. A name that only it can resolve cannot be checked here: a setting allows it.
+        """
+        route.policy.check_name(route.host)
+        try:
+            addresses = await self._resolver.resolve(route.host)
+        except UpstreamError:
+            if self._live.current.proxy_resolves_names:
+                return
+            raise InvalidRequest(
+                f"The address of {route.host} is not known here and cannot be checked before an HTTP proxy connects to "
+                "it. Where only the proxy can resolve names, set opensearch_ml_stream.proxy_resolves_names: true"
+            ) from None
+        route.policy.check(route.host, addresses)
 
     def close(self) -> None:
         """Close idle connections, and those that wait for the end of a body; those in use end with their calls."""
@@ -156,3 +186,20 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
     def _release_limiter(self) -> None:
         call = self._call
         self._upstream.limiter.release(call.route.pool_key, call.config.max_connection)
+
+
+async def open_tunnel(proxy: Proxy, target: Target, connection: Connection, address: str) -> None:
+    """Connect to an address of a proxy, and have it connect to the target.
+
+    OSError if the proxy cannot be reached, UpstreamError if it does not open the tunnel.
+    """
+    await open_tcp(proxy.port, connection, address)
+    exchange = Exchange(connection, proxy.authority, method="CONNECT")
+    login = f"Proxy-Authorization: {proxy.authorization}\r\n" if proxy.authorization else ""
+    exchange.begin(f"CONNECT {target.authority} HTTP/1.1\r\nHost: {target.authority}\r\n{login}\r\n".encode())
+    while (head := await exchange.next_head()).status < 200:
+        pass
+    if head.status >= 300:
+        raise network_errors.no_tunnel(proxy.authority, target.authority, head.status)
+    assert connection.transport is not None
+    connection.transport.set_protocol(connection)

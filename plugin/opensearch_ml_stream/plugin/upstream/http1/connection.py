@@ -5,10 +5,9 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 from opensearch_ml_stream.plugin.upstream import network_errors
-from opensearch_ml_stream.plugin.upstream.target import Target
 
-# Opens a TLS connection to an address of a target; the connection has its transport then. OSError if it cannot.
-OpenTLS = Callable[["Connection", str, Target], Awaitable[None]]
+# Opens a connection to an address; the connection has its transport then. OSError if it cannot.
+OpenAt = Callable[["Connection", str], Awaitable[None]]
 
 
 class Connection(asyncio.Protocol):
@@ -61,32 +60,34 @@ class Connection(asyncio.Protocol):
             self.on_unusable(self)
 
 
-async def connect(addresses: tuple[str, ...], target: Target, open_tls: OpenTLS | None, seconds: float) -> Connection:
+async def connect(addresses: tuple[str, ...], authority: str, open_at: OpenAt, seconds: float) -> Connection:
     """Connect to the first address that accepts. UpstreamError if none does, also when `seconds` have passed.
+
+    `authority` is the host and port for messages.
 
     The addresses are tried one after the other, each with its share of the time that remains, so that a network
     without a route to the first (IPv6, often) does not use up all of it.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
-    failure = network_errors.connect_timed_out(target.authority, seconds)
+    failure = network_errors.connect_timed_out(authority, seconds)
     for count, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
         connection = Connection(address)
         try:
             async with asyncio.timeout((deadline - loop.time()) / count):
-                await (open_tls or open_tcp)(connection, address, target)
+                await open_at(connection, address)
             return connection
         except TimeoutError:
             connection.abort()
         except OSError as error:
             connection.abort()
-            failure = network_errors.unreachable(target.authority, error)
+            failure = network_errors.unreachable(authority, error)
         except BaseException:
             connection.abort()
             raise
     raise failure
 
 
-async def open_tcp(connection: Connection, address: str, target: Target) -> None:
-    """Connect to an address of a target; the connection has its transport then. OSError if it cannot."""
-    await asyncio.get_running_loop().create_connection(lambda: connection, address, target.port)
+async def open_tcp(port: int, connection: Connection, address: str) -> None:
+    """Connect to a port of an address. OSError if it cannot."""
+    await asyncio.get_running_loop().create_connection(lambda: connection, address, port)

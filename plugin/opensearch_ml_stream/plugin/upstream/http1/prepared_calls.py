@@ -9,6 +9,7 @@ from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
 from opensearch_ml_stream.plugin.upstream.http1.pool import Route
 from opensearch_ml_stream.plugin.upstream.http1.request_bytes import METHODS_WITH_BODY, request_head
+from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
 from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN, UNVERIFIED, tls_key
 
@@ -42,8 +43,9 @@ class PreparedCall:
 class PreparedCalls:
     """The last calls that were prepared, MAX_PREPARED at most."""
 
-    def __init__(self, live: LiveSettings) -> None:
+    def __init__(self, live: LiveSettings, proxies: Mapping[str, str]) -> None:
         self._live = live
+        self._proxies = proxies
         self._calls: dict[_Key, PreparedCall] = {}
         self._policy: tuple[Settings, AddressPolicy] = (live.current, AddressPolicy.of(live.current))
 
@@ -52,7 +54,8 @@ class PreparedCalls:
     ) -> PreparedCall:
         """Return the call of a request; `tls` and `pool_key` as `Upstream.open` has them.
 
-        InvalidRequest if the URL cannot be called, or if HTTP does not allow the method or a header.
+        InvalidRequest if the URL cannot be called, or if HTTP does not allow the method or a header; Unavailable if
+        the environment names a proxy that cannot be used.
         """
         key = (pool_key, request.method, request.url, tuple(request.headers.items()))
         call = self._calls.get(key)
@@ -77,11 +80,12 @@ class PreparedCalls:
         policy = self.policy()
         if policy.trusted_private:
             policy = policy.for_url(request.url)
-        route = Route(pool_key, target.scheme, target.host, target.port, key, policy)
+        proxy = proxy_for(target, self._proxies)
+        route = Route(pool_key, target.scheme, target.host, target.port, key, policy, proxy)
         return PreparedCall(
             target,
             route,
-            request_head(request, target),
+            request_head(request, target, proxy if target.scheme == "http" else None),
             request.method in METHODS_WITH_BODY,
             config,
             self._live.current,

@@ -89,7 +89,7 @@ def parse_head(raw: bytes) -> Head:
 
 def body_of(head: Head, method: str = "GET") -> Body:
     """Return a Body for the way in which the response to that method ends. MalformedHead if it is unclear."""
-    if head.status in (204, 304) or method == "HEAD":
+    if head.status in (204, 304) or method == "HEAD" or (method == "CONNECT" and head.status < 300):
         return LengthBody(0)
     coding = head.headers.get("transfer-encoding")
     if coding is not None:

@@ -12,8 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, open_tcp
-from opensearch_ml_stream.plugin.upstream.target import Target
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, OpenAt
 
 # A step of a handshake takes up to a millisecond of CPU, and the steps of so many may come in one round of the loop.
 MAX_HANDSHAKES = 16
@@ -102,24 +101,26 @@ class TLSConnector:
         self._object_class = _resuming(self._sessions)
         self._turns = asyncio.Semaphore(MAX_HANDSHAKES)
 
-    async def open(self, context: ssl.SSLContext, connection: Connection, address: str, target: Target) -> None:
-        """Connect to an address of a target, for whose host the certificate must be.
+    async def open(
+        self, context: ssl.SSLContext, host: str, open_tcp: OpenAt, connection: Connection, address: str
+    ) -> None:
+        """Open a connection to an address by `open_tcp`, and TLS on it, with a peer whose certificate is for the host.
 
         OSError if the connection cannot be opened: ssl.SSLError if it is TLS that fails.
         """
-        peer = Peer(context, target.host)
+        peer = Peer(context, host)
         has_session = self._sessions.get(peer) is not None
         try:
-            await self._open(peer, connection, address, target)
+            await self._open(peer, open_tcp, connection, address)
         except (ConnectionResetError, ssl.SSLError):
             if not has_session:
                 raise
             connection.abort()
             self._sessions.forget(peer)  # whatever the peer did not like, it has accepted connections without it
-            await self._open(peer, connection, address, target)
+            await self._open(peer, open_tcp, connection, address)
 
-    async def _open(self, peer: Peer, connection: Connection, address: str, target: Target) -> None:
-        await open_tcp(connection, address, target)
+    async def _open(self, peer: Peer, open_tcp: OpenAt, connection: Connection, address: str) -> None:
+        await open_tcp(connection, address)
         await self._turns.acquire()
         with ExitStack() as turn:
             turn.callback(self._turns.release)
