@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import pytest
 
-from opensearch_ml_stream.plugin.cli.credentials import Login
 from opensearch_ml_stream.plugin.cli.demo_command import (
     DemoModel,
     find_models,
@@ -17,6 +16,7 @@ from opensearch_ml_stream.plugin.cli.demo_command import (
     set_up_models,
     trust_provider,
 )
+from opensearch_ml_stream.plugin.cli.login import Login
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword

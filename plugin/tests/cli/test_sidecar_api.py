@@ -10,7 +10,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.wire_format import NDJSON
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable
-from opensearch_ml_stream.plugin.cli.credentials import Login
+from opensearch_ml_stream.plugin.cli.login import Login
 from opensearch_ml_stream.plugin.cli.predict_command import read_chunks
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api_as, refusal_advice
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.cli.model_templates import Runtime, init
+from opensearch_ml_stream.plugin.cli.init_command import Runtime, init
 from tests.runtimes.shipped.engines import read_settings
 from tests.runtimes.shipped.requests import payloads, request, text, texts_of
 

@@ -19,8 +19,8 @@ import orjson
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
 from opensearch_ml_stream.plugin.cli.blueprint_commands import blueprint_errors
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
-from opensearch_ml_stream.plugin.cli.credentials import KEY_VARIABLE, Login, find_login
 from opensearch_ml_stream.plugin.cli.endpoint_commands import allow_private
+from opensearch_ml_stream.plugin.cli.login import KEY_VARIABLE, Login, find_login
 from opensearch_ml_stream.plugin.cli.options import program
 from opensearch_ml_stream.plugin.cli.predict_command import read_chunks, show_stream
 from opensearch_ml_stream.plugin.cli.printing import print_text

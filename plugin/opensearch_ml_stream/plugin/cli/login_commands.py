@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
-from opensearch_ml_stream.plugin.cli.credentials import Login, environment_login, given_login
+from opensearch_ml_stream.plugin.cli.login import Login, environment_login, given_login
 from opensearch_ml_stream.plugin.cli.login_file import login_file, read_logins, write_logins
 from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, ask
 from opensearch_ml_stream.plugin.cli.printing import print_note

@@ -16,7 +16,7 @@ from opensearch_ml_stream.client.blueprints import (
 )
 from opensearch_ml_stream.plugin.cli.blueprint_commands import blueprint_errors
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed
-from opensearch_ml_stream.plugin.cli.model_templates import init
+from opensearch_ml_stream.plugin.cli.init_command import init
 from opensearch_ml_stream.plugin.cli.options import (
     Json,
     ModelCommand,

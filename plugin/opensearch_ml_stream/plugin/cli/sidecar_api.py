@@ -12,7 +12,7 @@ import httpx
 import orjson
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable, WrongUsage
-from opensearch_ml_stream.plugin.cli.credentials import Login, find_login
+from opensearch_ml_stream.plugin.cli.login import Login, find_login
 from opensearch_ml_stream.plugin.cli.options import command_line
 from opensearch_ml_stream.plugin.cli.printing import waiting
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions

@@ -28,7 +28,7 @@ from opensearch_ml_stream.extensions.doctor.cli.path_measurement import PathMete
 from opensearch_ml_stream.extensions.doctor.cli.report_printing import ReportPrinter, advice_of
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report, StreamTimeline
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.credentials import find_login
+from opensearch_ml_stream.plugin.cli.login import find_login
 from opensearch_ml_stream.plugin.cli.options import Config, ModelOrText
 from opensearch_ml_stream.plugin.cli.printing import print_json, waiting
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_client

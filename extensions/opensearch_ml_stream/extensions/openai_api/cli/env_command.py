@@ -5,7 +5,7 @@ import shlex
 from urllib.parse import quote
 
 from opensearch_ml_stream.extensions.openai_api.extension import MODELS_PATH
-from opensearch_ml_stream.plugin.cli.credentials import KEY_VARIABLE
+from opensearch_ml_stream.plugin.cli.login import KEY_VARIABLE
 from opensearch_ml_stream.plugin.cli.options import Json, ModelName
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_note, print_text
 from opensearch_ml_stream.plugin.cli.sidecar_api import open_api, open_api_as

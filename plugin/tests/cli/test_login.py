@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.credentials import Login, find_login
+from opensearch_ml_stream.plugin.cli.login import Login, find_login
 from opensearch_ml_stream.plugin.cli.login_file import login_file, write_logins
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword

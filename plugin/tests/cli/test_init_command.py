@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.extensions.runtimes.keeper.openai_connectors import is_remote_model, provider_connector
-from opensearch_ml_stream.plugin.cli.model_templates import Runtime
+from opensearch_ml_stream.plugin.cli.init_command import Runtime
 from opensearch_ml_stream.runtimes.shipped_runtimes import ENGINES, SHORT_NAMES
 from tests.cli.conftest import Run
 
