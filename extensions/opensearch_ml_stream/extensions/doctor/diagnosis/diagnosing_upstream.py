@@ -236,7 +236,7 @@ def why_untrusted(error: ssl.SSLCertVerificationError) -> Problem:
     return Problem(f"The certificate is not trusted: {error.verify_message}", _PRIVATE_AUTHORITY)
 
 
-def certificate_fields(data: bytes, now: datetime | None = None) -> dict[str, Any]:
+def certificate_fields(data: bytes) -> dict[str, Any]:
     """Return what a certificate (DER) says: subject, issuer, names, valid_from, valid_until, days_left.
 
     An empty object if it cannot be read. Texts are cut, as whoever made the certificate chose them.
@@ -250,7 +250,7 @@ def certificate_fields(data: bytes, now: datetime | None = None) -> dict[str, An
             "names": _names(certificate),
             "valid_from": begins.isoformat(),
             "valid_until": ends.isoformat(),
-            "days_left": (ends - (now or datetime.now(UTC))).days,
+            "days_left": (ends - datetime.now(UTC)).days,
         }
     except ValueError:
         return {}

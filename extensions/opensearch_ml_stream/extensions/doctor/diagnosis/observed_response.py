@@ -37,11 +37,6 @@ class CallTimes:
         self.kept: list[Read] = []
         self.is_too_large = False
 
-    @property
-    def is_sent(self) -> bool:
-        """Whether the request was sent."""
-        return self._sent_at is not None
-
     def sent(self) -> None:
         """Note that the request is sent now."""
         self._sent_at = self._clock()

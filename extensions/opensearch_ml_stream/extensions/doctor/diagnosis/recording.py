@@ -11,7 +11,7 @@ them out.
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -105,16 +105,6 @@ def read_recording(lines: Sequence[Any]) -> Recording:
     if end != "complete" and end != "broken":
         raise InvalidRequest(f"Line {len(lines)} of the recording, the last, must have [end]: complete or broken")
     return Recording(status, headers, tuple(reads), end, milliseconds)
-
-
-def join_reads(reads: Iterable[Read], data: bytes) -> tuple[Read, ...]:
-    """Return reads of the same times and lengths, but with the bytes of `data`, which is as long as all of them."""
-    position = 0
-    joined: list[Read] = []
-    for read in reads:
-        joined.append(Read(read.milliseconds, data[position : position + len(read.data)]))
-        position += len(read.data)
-    return tuple(joined)
 
 
 def _read_to_line(read: Read) -> dict[str, Any]:
