@@ -1,9 +1,23 @@
-"""The declaration of `/generate-stream`."""
+"""The declaration of `/generate-stream`, with its setting."""
 
-from opensearch_ml_stream.extensions.generate_stream.settings import GenerateStreamSettings
+from dataclasses import dataclass
+
 from opensearch_ml_stream.plugin.extension import PLAIN_ERRORS, Extension
+from opensearch_ml_stream.plugin.settings.setting_metadata import setting
 
 GENERATE_STREAM_PATH = "/generate-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateStreamSettings:
+    """The setting of `/generate-stream`."""
+
+    generate_stream_model: str = setting(
+        "",
+        "Name or id of the model behind /generate-stream; without one there is no such route",
+        name="opensearch_ml_stream.generate_stream_model",
+        dynamic=True,
+    )
 
 
 EXTENSION = Extension(

@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager
 from starlette.routing import Route
 
 from opensearch_ml_stream.extensions.generate_stream.demo_page import demo_page_route
-from opensearch_ml_stream.extensions.generate_stream.extension import GENERATE_STREAM_PATH
+from opensearch_ml_stream.extensions.generate_stream.extension import GENERATE_STREAM_PATH, GenerateStreamSettings
 from opensearch_ml_stream.extensions.generate_stream.generate_endpoint import GenerateStreamEndpoint
-from opensearch_ml_stream.extensions.generate_stream.settings import GenerateStreamSettings
 from opensearch_ml_stream.extensions.v2.face import InferenceModels
 from opensearch_ml_stream.plugin.extension import Contribution, Core
 from opensearch_ml_stream.rest_handlers.callers import Gate

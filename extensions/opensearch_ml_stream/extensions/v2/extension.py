@@ -1,16 +1,35 @@
-"""The declaration of the V2 protocol."""
+"""The declaration of the V2 protocol, with its settings."""
 
 import re
+from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.model_options import InputOptions, ModelOption, members_of
-from opensearch_ml_stream.extensions.v2.settings import V2Settings
 from opensearch_ml_stream.plugin.extension import PLAIN_ERRORS, Extension
+from opensearch_ml_stream.plugin.settings.setting_metadata import setting
 
 V2_PATH = "/v2"
-
-
+AUTO, TRITON = "auto", "triton"
 _PARAMETER_NAME = re.compile(r"[^\s{}:]{1,512}")  # as placeholders have them
+
+
+@dataclass(frozen=True, slots=True)
+class V2Settings:
+    """The settings of `/v2` and of the gRPC service."""
+
+    gzip: bool = setting(
+        True,
+        "Compress what /v2 sends to clients that accept gzip, streams event by event",
+        name="opensearch_ml_stream.v2.gzip",
+    )
+    grpc_stream_response: str = setting(
+        AUTO,
+        "Message of a stream over gRPC for clients that do not show that they are Triton's: ModelInferResponse "
+        "(mlserver), ModelStreamInferResponse (triton), or this if the first request has raw contents without a "
+        "content type (auto)",
+        name="opensearch_ml_stream.grpc_stream_response",
+        choices=(AUTO, "mlserver", TRITON),
+    )
 
 
 def _read_option(value: object) -> InputOptions:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
 
+from opensearch_ml_stream.extensions.v2.extension import V2Settings
 from opensearch_ml_stream.extensions.v2.http.application import OpenInference
 from opensearch_ml_stream.extensions.v2.http.documentation.docs_routes import docs_routes
 from opensearch_ml_stream.extensions.v2.http.documentation.operations import V2_OPERATIONS
@@ -13,7 +14,6 @@ from opensearch_ml_stream.extensions.v2.http.model_endpoints import ModelEndpoin
 from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
 from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames
 from opensearch_ml_stream.extensions.v2.service.stored_inference_models import StoredInferenceModels
-from opensearch_ml_stream.extensions.v2.settings import V2Settings
 from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contribution, Core, Handler
 
 

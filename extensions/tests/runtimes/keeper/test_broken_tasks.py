@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from opensearch_ml_stream.extensions.runtimes.extension import RuntimesSettings
 from opensearch_ml_stream.extensions.runtimes.keeper import keeper as keeper_module
 from opensearch_ml_stream.extensions.runtimes.keeper.host_process import HostProcess, Launch
 from opensearch_ml_stream.extensions.runtimes.keeper.keeper import Keeper, open_keeper
@@ -19,7 +20,6 @@ from opensearch_ml_stream.extensions.runtimes.keeper.loaded_model import LoadedM
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder
 from opensearch_ml_stream.extensions.runtimes.keeper.runtime_documents import RuntimeDocuments
 from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE, State, read_status, write_status
-from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index

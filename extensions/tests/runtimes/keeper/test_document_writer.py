@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
+from opensearch_ml_stream.extensions.runtimes.extension import RuntimesSettings
 from opensearch_ml_stream.extensions.runtimes.keeper.keeper import Keeper
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder
 from opensearch_ml_stream.extensions.runtimes.keeper.runtime_documents import DocumentState, RuntimeDocuments
 from opensearch_ml_stream.extensions.runtimes.service.control import Operation
-from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings

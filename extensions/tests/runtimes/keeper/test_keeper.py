@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, UpstreamError
+from opensearch_ml_stream.extensions.runtimes.extension import RuntimesSettings
 from opensearch_ml_stream.extensions.runtimes.keeper.keeper import Keeper, open_keeper
 from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE
-from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings

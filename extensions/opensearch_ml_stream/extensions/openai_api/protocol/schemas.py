@@ -131,26 +131,25 @@ class Usage(_Form):
     completion_tokens_details: Details | None = None
 
 
-class ChatChunk(_Form):
+class _Chunk(_Form):
+    id: str
+    created: int
+    model: str
+    usage: Usage | None = None
+
+
+class ChatChunk(_Chunk, kw_only=True):
     """A chunk of a chat with choice 0 alone, or none."""
 
-    id: str
     object: Literal["chat.completion.chunk"]
-    created: int
-    model: str
     choices: Annotated[list[_Choice0], msgspec.Meta(max_length=1)]
-    usage: Usage | None = None
 
 
-class TextChunk(_Form):
+class TextChunk(_Chunk, kw_only=True):
     """A chunk of a text with choice 0 alone, or none."""
 
-    id: str
     object: Literal["text_completion"]
-    created: int
-    model: str
     choices: Annotated[list[_TextChoice0], msgspec.Meta(max_length=1)]
-    usage: Usage | None = None
 
 
 class WholeFunction(_Form):

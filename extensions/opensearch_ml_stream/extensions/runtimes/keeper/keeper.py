@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
+from opensearch_ml_stream.extensions.runtimes.extension import RuntimesSettings
 from opensearch_ml_stream.extensions.runtimes.keeper.environments import (
     environment_variables,
     environments_folder,
@@ -38,7 +39,6 @@ from opensearch_ml_stream.extensions.runtimes.service.status import (
     read_status,
     write_status,
 )
-from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher

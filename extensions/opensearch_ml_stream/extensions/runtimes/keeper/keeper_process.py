@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.extensions.runtimes.extension import RuntimesSettings
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import check_models_folder
 from opensearch_ml_stream.extensions.runtimes.service.status import runtimes_folder
-from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.extension import load
 from opensearch_ml_stream.plugin.settings import Settings

@@ -3,6 +3,7 @@
 from functools import partial
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
+from opensearch_ml_stream.extensions.v2.extension import AUTO, TRITON, V2Settings
 from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 from opensearch_ml_stream.extensions.v2.grpc import response_messages, triton_clients
 from opensearch_ml_stream.extensions.v2.grpc.repository_service import repository_handlers
@@ -18,7 +19,6 @@ from opensearch_ml_stream.extensions.v2.http.headers import (
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, InferenceModels, NextInference, UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
-from opensearch_ml_stream.extensions.v2.settings import AUTO, TRITON, V2Settings
 from opensearch_ml_stream.plugin.extension import Core
 from opensearch_ml_stream.plugin.grpc_port.calls import Call, CallHandlers, GrpcService, Handler, Ready
 from opensearch_ml_stream.plugin.grpc_port.messages import parse
