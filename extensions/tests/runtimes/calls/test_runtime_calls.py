@@ -160,7 +160,7 @@ async def test_what_is_no_frame_fails_all_calls_and_closes_the_connection(
     predicting = asyncio.ensure_future(predict(calls))
     begin = await host.next_call()
     begin.worker.write(malformed)
-    with pytest.raises(UpstreamError, match="runtime model m sent what is no frame"):
+    with pytest.raises(UpstreamError, match="runtime model m sent a malformed frame"):
         await predicting
     async with opened_stream(calls, host) as (_, begin):
         assert (begin.call, len(host.workers)) == (1, 2)
@@ -172,7 +172,7 @@ async def test_what_came_before_the_bytes_that_are_no_frame_is_passed_on(
     async with opened_stream(calls, host) as (response, begin):
         begin.worker.write(frame(begin.call, Kind.DATA, b"good") + frame(begin.call, 99))
         assert await response.read() == b"good\0"
-        with pytest.raises(UpstreamError, match="no frame"):
+        with pytest.raises(UpstreamError, match="malformed frame"):
             await response.read()
 
 

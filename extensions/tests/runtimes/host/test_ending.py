@@ -126,4 +126,4 @@ async def test_a_process_that_gets_no_first_line_ends(tmp_path: Path) -> None:
     async with started_host(tmp_path, PLAIN, first_line=b'{"folder": ') as host:
         host.keeper.close()
         assert await host.process.wait() == 1
-        assert host.stderr() == "runtime trial: The keeper ended before it said what to run\n"
+        assert host.stderr() == "runtime trial: The keeper ended before it sent the model to run\n"
