@@ -12,9 +12,17 @@ from cryptography.hazmat.primitives import serialization
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
+from opensearch_ml_stream.plugin.key_pairs import (
+    Contents,
+    KeyPair,
+    KeyPairFiles,
+    load_key_pair,
+    naming,
+    parse_certificates,
+    parse_files,
+    read_files,
+)
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.tls.files import Contents, KeyPairFiles, naming, parse_files, read_files
-from opensearch_ml_stream.plugin.tls.key_pairs import KeyPair, load_key_pair, parse_certificates
 
 LOOK_SECONDS = 2.0
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from time import sleep
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.plugin.key_pairs import Contents
 from opensearch_ml_stream.plugin.task_failures import TaskFailures
-from opensearch_ml_stream.plugin.tls.files import Contents
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 DUMP_SIGNAL = signal.SIGUSR1  # a worker then writes the stacks of its threads: lines of code, no values

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from opensearchpy import AIOHttpConnection
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.tls.files import KeyPairFiles, naming, parse_files, read_files
-from opensearch_ml_stream.plugin.tls.key_pairs import load_key_pair
+from opensearch_ml_stream.plugin.key_pairs import KeyPairFiles, load_key_pair, naming, parse_files, read_files
 
 OPTIONS = ("verify_certs", "ca_certs", "fingerprint", "client_cert", "client_key", "client_key_password")
 _CREDENTIALS = ("client_cert", "client_key", "client_key_password")

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
-from opensearch_ml_stream.plugin.tls.key_pairs import (
+from opensearch_ml_stream.plugin.key_pairs import (
     KeyPair,
     checked_pair,
     load_key_pair,

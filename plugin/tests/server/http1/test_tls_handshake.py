@@ -7,12 +7,12 @@ from typing import cast
 import pytest
 from uvicorn.server import ServerState
 
+from opensearch_ml_stream.plugin.key_pairs import read_files
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import SharedState
 from opensearch_ml_stream.plugin.server.http1.tls_handshake import TLSHandshake
 from opensearch_ml_stream.plugin.server.port_certificate import PortCertificate, create_certificate
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.tls.files import read_files
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from tests.server.client_connection import Bodies, settle
 from tests.upstream.certificates import issue

@@ -12,9 +12,15 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.tls import files as files_module
-from opensearch_ml_stream.plugin.tls.files import KeyPairFiles, parse_files, read_files
-from opensearch_ml_stream.plugin.tls.key_pairs import KeyPair, load_key_pair, parse_private_key
+from opensearch_ml_stream.plugin import key_pairs
+from opensearch_ml_stream.plugin.key_pairs import (
+    KeyPair,
+    KeyPairFiles,
+    load_key_pair,
+    parse_files,
+    parse_private_key,
+    read_files,
+)
 from tests.upstream.certificates import issue
 
 AUTHORITY = issue("authority", authority=True)
@@ -129,7 +135,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path, monkeypatch: pytest
         read_files([str(tmp_path / "missing")])
     with pytest.raises(InvalidRequest, match="no file can have that path"):
         read_files(["a\0b"])
-    monkeypatch.setattr(files_module, "MAX_FILE_BYTES", 3)
+    monkeypatch.setattr(key_pairs, "MAX_FILE_BYTES", 3)
     (tmp_path / "large").write_bytes(b"four")
     with pytest.raises(InvalidRequest, match="large: the file is larger than 3 bytes"):
         read_files([str(tmp_path / "large")])
