@@ -187,7 +187,7 @@ async def test_profile_and_stats_are_read_from_every_kind_of_store(store: Store,
         node = ServerNode(store, now_millis, "server")
         visible = VisibleDocuments.of(store, LiveSettings(Settings()))
         with Observations(Metrics(), statistics).whole(ANYONE) as observed:
-            observed.find(model_id)
+            observed.set_model(model_id)
         profile = await Profiles(states, statistics, node, visible).get(
             ANYONE, {"return_all_models": True}, view="node"
         )

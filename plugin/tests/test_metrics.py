@@ -54,8 +54,8 @@ def test_every_metric_says_what_it_counts() -> None:
 def test_the_page_of_metrics_has_all_of_them_and_no_others() -> None:
     metrics = Metrics()
     metrics.certificate_expires(0)
-    metrics.show_also(RuntimeMetrics(lambda: {"m": ModelStatus(model_id="runtime-m")}))
-    metrics.show_also(BackgroundFailures(lambda: {"settings": 1}))
+    metrics.add_collector(RuntimeMetrics(lambda: {"m": ModelStatus(model_id="runtime-m")}))
+    metrics.add_collector(BackgroundFailures(lambda: {"settings": 1}))
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
     documented = re.findall(r"^\| `(mlstream_[a-z_]+)` \|", page, re.MULTILINE)
     there = [line.split()[2] for line in metrics.text().decode().splitlines() if line.startswith("# TYPE")]

@@ -87,10 +87,10 @@ def test_a_stream_is_measured_from_its_request_and_from_where_its_model_is_calle
     with observations.stream(ANYONE) as observed:
         assert sample(observations, "mlstream_streams_open") == 1
         time.now += 0.25
-        observed.find("m")
+        observed.set_model("m")
         assert [task.started for task in observations.statistics.running().values()] == [100.0]
         stream = Stream(time)
-        observed.relay(stream)
+        observed.set_stream(stream)
         time.now += 0.5
         stream.send(3)
         time.now += 6
@@ -122,9 +122,9 @@ def test_a_stream_is_counted_by_its_outcome(
     inferences: int,
 ) -> None:
     with observations.stream(ANYONE) as observed:
-        observed.find("m")
+        observed.set_model("m")
         stream = Stream()
-        observed.relay(stream)
+        observed.set_stream(stream)
         stream.outcome = outcome
     assert sample(observations, f'mlstream_streams_total{{model_id="m",outcome="{name}"}}') == 1
     assert observations.statistics.counts() == {"predict": ActionCount(1, failures)}
@@ -147,7 +147,7 @@ def test_a_whole_prediction_is_counted_by_what_leaves_the_block(
     observations: Observations, error: BaseException | None, status: int | None, failures: int, inferences: int
 ) -> None:
     with suppress(Exception, CancelledError), observations.whole(ANYONE) as observed:
-        observed.find("m")
+        observed.set_model("m")
         if error is not None:
             raise error
     text = observations.metrics.text().decode()
@@ -162,7 +162,7 @@ def test_an_exception_that_leaves_a_stream_is_its_outcome_and_a_cancellation_is_
 ) -> None:
     for error in (Throttled("x"), KeyError("x"), CancelledError()):
         with pytest.raises(type(error)), observations.stream(ANYONE) as observed:
-            observed.find("m")
+            observed.set_model("m")
             raise error
     assert sample(observations, 'mlstream_streams_total{model_id="m",outcome="error"}') == 2
     assert sample(observations, 'mlstream_streams_total{model_id="m",outcome="client_left"}') == 1
@@ -171,9 +171,9 @@ def test_an_exception_that_leaves_a_stream_is_its_outcome_and_a_cancellation_is_
 
 def test_a_failure_that_is_known_is_not_replaced_by_one_that_follows(observations: Observations) -> None:
     with suppress(KeyError), observations.stream(ANYONE) as observed:
-        observed.find("m")
+        observed.set_model("m")
         stream = Stream()
-        observed.relay(stream)
+        observed.set_stream(stream)
         stream.outcome = UpstreamError("x", provider_status=503)
         raise KeyError("x")
     assert sample(observations, 'mlstream_provider_errors_total{model_id="m",provider_status="503"}') == 1
@@ -196,7 +196,7 @@ def test_a_prediction_that_falls_back_counts_for_both_models_each_for_its_time(
     observations: Observations, time: Time
 ) -> None:
     with observations.whole(ANYONE) as observed:
-        observed.find("first")
+        observed.set_model("first")
         time.now += 1
         observed.fall_back("m", UpstreamError("x", provider_status=500))
         assert [task.model_id for task in observations.statistics.running().values()] == ["m"]
@@ -211,7 +211,7 @@ def test_a_prediction_that_falls_back_counts_for_both_models_each_for_its_time(
 def test_an_observation_keeps_no_stream_and_no_error_when_it_has_ended(observations: Observations) -> None:
     stream = Stream()
     with suppress(KeyError), observations.stream(ANYONE) as observed:
-        observed.relay(stream)
+        observed.set_stream(stream)
         raise KeyError("x")
     gone = weakref.ref(stream)
     del stream
@@ -228,11 +228,11 @@ def test_an_observer_is_told_of_a_stream_four_times_at_most_and_of_no_chunk(
     observations.observers.append(recorder)
     ending = Ending(usage=Usage(3, 4), model="gpt")
     with observations.stream(ANN) as observed:
-        observed.find("m")
+        observed.set_model("m")
         time.now += 1
         observed.admit()
         stream = Stream(time)
-        observed.relay(stream)
+        observed.set_stream(stream)
         time.now += 1
         for _ in range(3):
             stream.send(1)
@@ -250,7 +250,7 @@ def test_an_observer_is_told_which_model_answered_in_place_of_which(observations
     recorder = Recorder("asked", "model_id")
     observations.observers.append(recorder)
     with observations.whole(ANYONE) as observed:
-        observed.find("first")
+        observed.set_model("first")
         observed.admit()
         observed.fall_back("second", UpstreamError("x"))
         observed.admit()
@@ -288,7 +288,7 @@ def test_what_an_observer_raises_is_logged_once_and_stops_neither_prediction_nor
     observations.observers += [broken, recorder]
     for _ in range(2):
         with observations.whole(ANYONE) as observed:
-            observed.find("m")
+            observed.set_model("m")
             observed.admit()
     assert broken.told == recorder.told == [("admitted",), ("ended",)] * 2
     [record] = caplog.records

@@ -18,7 +18,7 @@ def test_the_figures_of_a_models_processes_are_summed() -> None:
     second = ProcessStatus("t", ready=True, memory_bytes=6, calls=3, batches=1, batched_requests=2)
     models = {"m": ModelStatus("READY", model_id="runtime-m", processes=[first, second])}
     metrics = Metrics()
-    metrics.show_also(RuntimeMetrics(lambda: models))
+    metrics.add_collector(RuntimeMetrics(lambda: models))
     lines = [line for line in metrics.text().decode().splitlines() if line.startswith("mlstream_runtime")]
     assert lines == [
         f'mlstream_runtime_{name}{{model_id="runtime-m"}} {value}'
@@ -36,7 +36,7 @@ def test_without_such_models_there_are_no_such_metrics(
     if several_workers:
         monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path_factory.mktemp("metrics")))
     metrics = Metrics()
-    metrics.show_also(RuntimeMetrics(dict))
+    metrics.add_collector(RuntimeMetrics(dict))
     assert b"mlstream_runtime" not in metrics.text()
 
 
@@ -52,7 +52,7 @@ def counting(socket: str, model: str, *values: float) -> MetricsRegistry:
 def shown(models: dict[str, list[str]]) -> list[str]:
     statuses = {name: ModelStatus("READY", processes=[ProcessStatus(one) for one in of]) for name, of in models.items()}
     metrics = Metrics()
-    metrics.show_also(ModelMetrics(lambda: statuses))
+    metrics.add_collector(ModelMetrics(lambda: statuses))
     return [line for line in metrics.text().decode().splitlines() if "mlstream" not in line]
 
 

@@ -113,10 +113,10 @@ def _compose(
     core: Core, contributions: Sequence[Contribution], services: Sequence[Callable[[], "GrpcService"]]
 ) -> Sidecar:
     """Build the application: predictions first, then handlers of extensions, then the router, then more handlers."""
-    core.metrics.show_also(BackgroundFailures(core.background.failures.counts))
+    core.metrics.add_collector(BackgroundFailures(core.background.failures.counts))
     for contribution in contributions:
         for collector in contribution.collectors:
-            core.metrics.show_also(collector)
+            core.metrics.add_collector(collector)
         core.observations.observers.extend(contribution.observers)
     others = [each.other_server for each in contributions if each.other_server is not None]
     if len(others) > 1:

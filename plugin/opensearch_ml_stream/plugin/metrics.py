@@ -205,7 +205,7 @@ class Metrics:
         """Set when the port's certificate expires, in epoch seconds; without TLS there is no such metric."""
         self._show(_CERTIFICATE, when)
 
-    def show_also(self, collector: Collector) -> None:
+    def add_collector(self, collector: Collector) -> None:
         """Show the metrics of a collector, too; it must yield the same in each worker."""
         self._collectors.append(collector)
 

@@ -106,8 +106,8 @@ class Observation:
             self._observations.metrics.stream_opened()
         return self
 
-    def find(self, model_id: str) -> None:
-        """Note that the model was found and that the caller may use it."""
+    def set_model(self, model_id: str) -> None:
+        """Set the model, which was found and which the caller may use."""
         observations = self._observations
         self.model_id = model_id
         self._found = observations.clock()
@@ -134,9 +134,9 @@ class Observation:
         now = observations.clock()
         self._count_in_statistics(error, now)
         self._called = now
-        self.find(model_id)
+        self.set_model(model_id)
 
-    def relay(self, stream: ObservedStream) -> None:
+    def set_stream(self, stream: ObservedStream) -> None:
         """Set the stream of the prediction. Its outcome is the prediction's, unless one is set here."""
         self._stream = stream
         if self._observations.observers:

@@ -45,7 +45,7 @@ class Monitored:
     def predict(self, model_id: str, outcome: MLStreamError | None = None) -> None:
         """Count one prediction of the model, a good one by default."""
         with self.observations.whole(ANYONE) as observed:
-            observed.find(model_id)
+            observed.set_model(model_id)
             observed.outcome = outcome
 
     async def node_profile(self, **body: Any) -> Any:

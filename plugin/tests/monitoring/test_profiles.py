@@ -61,7 +61,7 @@ async def test_running_predictions_are_tasks_as_ml_commons_shows_them(
     server.observations.clock = lambda: 5.0
     monkeypatch.setattr(profiles_module, "monotonic", lambda: 7.5)
     with server.observations.whole(ANYONE) as observed:
-        observed.find("m")
+        observed.set_model("m")
         [(task_id, task)] = (await server.node_profile(return_all_tasks=True))["tasks"].items()
         assert task == {
             "task_id": task_id, "model_id": "m", "task_type": "PREDICTION", "function_name": "REMOTE",

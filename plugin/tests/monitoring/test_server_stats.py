@@ -40,7 +40,7 @@ async def test_all_stats_of_a_used_server(server: Monitored) -> None:
     with pytest.raises(NotFound):
         await server.registry.models.deploy(ANYONE, "made up", {})
     with server.observations.whole(ANYONE) as running:
-        running.find(model_id)
+        running.set_model(model_id)
         response = await server.stats.named(ANYONE, [], [])
         of_node = await server.node_stats()
     assert {name: value for name, value in response.items() if name != "nodes"} == {

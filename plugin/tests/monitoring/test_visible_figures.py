@@ -44,8 +44,8 @@ async def stats(server: Monitored, caller: Caller) -> tuple[Any, Any]:
 
 async def test_a_profile_has_the_models_and_predictions_that_its_caller_may_see(server: Monitored) -> None:
     with server.observations.whole(ANN) as of_ann, server.observations.whole(BOB) as of_bob:
-        of_ann.find("model of ann")
-        of_bob.find("model of bob")
+        of_ann.set_model("model of ann")
+        of_bob.set_model("model of bob")
         found = await profile(server, ANN, **ALL)
         assert found["models"].keys() == {"model of ann"}
         assert [task["model_id"] for task in found["tasks"].values()] == ["model of ann"]
@@ -59,7 +59,7 @@ async def test_a_profile_has_the_models_and_predictions_that_its_caller_may_see(
 
 async def test_stats_count_what_their_caller_may_see(server: Monitored) -> None:
     with server.observations.whole(BOB) as running:
-        running.find("model of bob")
+        running.set_model("model of bob")
         of_ann, of_bob, of_all = [await stats(server, caller) for caller in (ANN, BOB, ADMIN)]
     counts = [(of_store["ml_model_count"], of_store["ml_connector_count"]) for of_store, _ in (of_ann, of_bob, of_all)]
     assert counts == [(1, 1), (1, 1), (2, 2)]

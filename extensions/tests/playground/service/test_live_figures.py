@@ -31,7 +31,7 @@ class Server:
     def predict(self, model_id: str, times: int = 1) -> None:
         for _ in range(times):
             with self.observations.whole(ANYONE) as observed:
-                observed.find(model_id)
+                observed.set_model(model_id)
 
     async def after(self, seconds: float, caller: Caller = ANYONE) -> Any:
         self.now += seconds
@@ -46,7 +46,7 @@ async def test_rates_are_means_over_the_last_seconds(tmp_path: Path) -> None:
             server.predict("a", 3)
             server.tokens["a"] = 50
             with server.observations.whole(ANYONE) as running:
-                running.find("b")
+                running.set_model("b")
                 found = await server.after(2)
             assert found == {
                 "streams": 1,
@@ -92,7 +92,7 @@ async def test_a_caller_gets_the_figures_of_the_models_that_they_may_see(tmp_pat
             server.predict("m", 2)
             server.tokens["m"] = 8
             with server.observations.whole(ann) as running:
-                running.find("m")
+                running.set_model("m")
                 seen = await server.after(1, ann)
                 hidden = await server.after(0, bob)
             assert (seen["streams"], seen["requests_per_second"], seen["tokens_per_second"]) == (1, 2.0, 8.0)

@@ -105,14 +105,14 @@ class Predictor:
         model_id = which if isinstance(which, str) else await which()
         with self._observations.stream(caller) as observed:
             model = await self._models.get(caller, model_id)
-            observed.find(model_id)
+            observed.set_model(model_id)
             async with AsyncExitStack() as held:
                 if model.settings.fallback_model_ids:
                     stream = await self._open_any(held, observed, model, make)
                 else:
                     stream = await self._open(held, observed, model, make, further=further)
                 del make  # a prompt may be large, and the stream of its response long
-                observed.relay(stream)
+                observed.set_stream(stream)
                 yield stream
 
     async def _open(
@@ -267,7 +267,7 @@ class Predictor:
         """Predict, observed; `guarded` are the models whose guardrails have led to this prediction."""
         with self._observations.whole(caller) as observed:
             model = await self._models.get(caller, model_id)
-            observed.find(model_id)
+            observed.set_model(model_id)
             if not model.settings.fallback_model_ids:
                 return await self._predict_by(observed, model, predict_input, guarded, respond)
             return await first_to_respond(

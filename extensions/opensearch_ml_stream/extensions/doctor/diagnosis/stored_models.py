@@ -59,7 +59,7 @@ class StoredModelDiagnoses:
             except MLStreamError as error:
                 observed.outcome = error
                 return Diagnosis(Report(log.steps())).to_json()
-            observed.find(model_id)
+            observed.set_model(model_id)
             model.check_input(RemoteInput(with_text(model, parameters)))
             if record and model.guardrails.output is not None:
                 raise InvalidRequest("The model's output is guarded, and a recording would hold it unchecked")
@@ -74,7 +74,7 @@ class StoredModelDiagnoses:
             )
             observed.outcome = diagnosing.outcome
             if diagnosing.stream is not None:
-                observed.relay(diagnosing.stream)
+                observed.set_stream(diagnosing.stream)
         return diagnosis.to_json()
 
     async def _document(self, caller: Caller, model_id: str, log: StepLog) -> CompiledModel:

@@ -149,7 +149,7 @@ class HandlerCalls:
             raise runtime_errors.unknown_model(name)
         with self._observations.whole(caller) as observed:
             model = await self._models.get(caller, status.model_id)
-            observed.find(model.model_id)
+            observed.set_model(model.model_id)
             if not isinstance(model.protocol, Runtime) or model.protocol.model != name:
                 raise runtime_errors.unknown_model(name)
             try:
