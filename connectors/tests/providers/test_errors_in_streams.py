@@ -169,4 +169,10 @@ def test_what_such_rules_do_not_read_may_as_well_be_no_error() -> None:
     for other in ({"message": "m"}, {"t": "b", "error": "none"}, {"detail": "d"}):
         _, outcome = custom(sse({"t": "a"}, other, "[DONE]"))
         assert isinstance(outcome, Ending)
+    assert isinstance(custom(sse({"message": "Loading"}, {"t": "a"}, "[DONE]"))[1], Ending)
     assert isinstance(custom(sse({"t": "a"}), terminator={"data": "[DONE]", "eof_ok": False})[1], StreamTruncated)
+
+
+@pytest.mark.parametrize("form", FORMS[:-1])
+def test_a_described_server_that_sends_an_error_alone_has_not_answered(form: dict[str, Any]) -> None:
+    assert "boom" in custom(sse(form, "[DONE]"))[1].reason

@@ -128,6 +128,13 @@ def test_tool_calls_without_a_finish_reason_end_with_tool_calls() -> None:
     assert played(text, data)[1] == Ending("tool_calls")
 
 
+def test_a_call_without_arguments_has_an_empty_object_where_the_answer_ends() -> None:
+    text = spec_text(events={"text": "$.t", "tool_calls": "$.calls", "finish": "$.why"})
+    call = b'{"calls": [{"index": 0, "id": "c", "function": {"name": "f"}}]}'
+    chunks, _ = played(text, b"data: " + call + b'\n\ndata: {"why": "stop"}\n\n')
+    assert "".join(fragment.arguments for chunk in chunks for fragment in chunk.tool_calls) == "{}"
+
+
 def test_a_preset_may_come_in_another_framing() -> None:
     text = spec_text(preset="openai/v1/chat/completions", framing="ndjson")
     assert not read_stream_spec(text).has_fast_path
