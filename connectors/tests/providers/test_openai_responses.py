@@ -334,3 +334,35 @@ def test_a_call_without_a_name_that_only_begins_is_told_at_the_end() -> None:
         chunks, outcome = decode(RESPONSES, sse(*events))
         assert [call["id"] for call in join_chunks(chunks)[2]] == ["c1"]
         assert outcome == Ending("tool_calls", "completed")
+
+
+@pytest.mark.parametrize("place", [{"output_index": 0}, {"output_index": None}, {}])
+def test_items_of_other_ids_at_one_place_are_others(place: dict[str, Any]) -> None:
+    told = [
+        {"type": f"response.{kind}", **place, **members}
+        for id, text in (("i1", '"'), ("i2", "two"))
+        for kind, members in (
+            ("output_item.added", {"item": {"type": "message", "id": id, "content": []}}),
+            ("output_text.done", {"item_id": id, "text": text}),
+        )
+    ]
+    chunks, _ = decode(RESPONSES, sse({"type": "response.created", "response": {}}, *told))
+    assert said(chunks).text == '"two'
+
+
+@pytest.mark.parametrize("first", ["", None])
+def test_a_call_that_gets_its_id_when_it_is_done_is_one(first: Any) -> None:
+    item = {"type": "function_call", "id": "i1", "call_id": "c1", "name": "f", "arguments": "{}"}
+    begun = {
+        "type": "response.output_item.added",
+        "output_index": 0,
+        "item": item | {"call_id": first, "arguments": ""},
+    }
+    done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    chunks, _ = decode(RESPONSES, sse({"type": "response.created", "response": {}}, begun, done))
+    assert [(call.name, call.arguments) for call in said(chunks).tool_calls] == [("f", "{}")]
+
+
+def test_response_done_ends_a_response() -> None:
+    _, outcome = decode(RESPONSES, sse({"type": "response.done", "response": {"status": "completed"}}))
+    assert isinstance(outcome, Ending) and outcome.finish_reason == "stop"

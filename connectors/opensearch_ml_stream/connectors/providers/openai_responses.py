@@ -42,7 +42,7 @@ _PARTS = {
     for part in ("content_part", "reasoning_summary_part") for what in ("added", "done")
 }  # fmt: skip
 _ITEMS = {"response.output_item.added": False, "response.output_item.done": True}
-_ENDS = ("response.completed", "response.incomplete")
+_ENDS = ("response.completed", "response.incomplete", "response.done")
 
 
 class OpenAIResponses:

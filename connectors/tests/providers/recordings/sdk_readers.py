@@ -102,6 +102,12 @@ def read_responses(data: bytes) -> Reading:
     )
 
 
+def stream_responses(data: bytes) -> Any:
+    """The response that OpenAI's streaming helper puts together."""
+    with _openai(data) as client, client.responses.stream(model="m", input="?") as stream:
+        return stream.get_final_response()
+
+
 # What the client is to act on; of a call without a name, its type is the name.
 _CALLS: dict[str, Callable[[Any], tuple[str | None, str, Any]]] = {
     "function_call": lambda item: (item.call_id, item.name, item.arguments),

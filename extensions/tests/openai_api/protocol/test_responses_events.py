@@ -19,7 +19,7 @@ from opensearch_ml_stream.connectors.errors import (
     UpstreamError,
 )
 from opensearch_ml_stream.connectors.event import Event
-from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent import ResponsesStream
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent import ResponsesStream, SentEvents
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import ResponsesEvents
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import client_tools
@@ -331,10 +331,16 @@ def sent(kind: str, number: Any, text: str = "", **members: Any) -> Chunk:
 
 
 OF_PROVIDER = {"id": "resp_p", "object": "response", "model": "gpt-5", "status": "in_progress", "output": []}
+TEXT_PART = {"type": "output_text", "text": "Hi", "annotations": []}
+MESSAGE_ITEM = {"id": "msg_p", "type": "message", "role": "assistant", "status": "completed", "content": [TEXT_PART]}
+PLACE: dict[str, Any] = {"item_id": "msg_p", "output_index": 0, "content_index": 0}
 BEGUN = sent("created", 0, response=OF_PROVIDER)
-PART = sent("content_part.added", 1, item_id="msg_p", output_index=0, content_index=0, part={"type": "output_text"})
-DELTA = sent("output_text.delta", 2, "Hi", item_id="msg_p", delta="Hi", logprobs=[{"token": "Hi"}], made_up=1)
-DONE = sent("completed", 3, response={**OF_PROVIDER, "status": "completed", "made_up": 1})
+ADDED = sent("output_item.added", 1, output_index=0, item={**MESSAGE_ITEM, "status": "in_progress", "content": []})
+PART = sent("content_part.added", 2, **PLACE, part={**TEXT_PART, "text": ""})
+DELTA = sent("output_text.delta", 3, "Hi", **PLACE, delta="Hi", logprobs=[{"token": "Hi", "logprob": 0.0}], made_up=1)
+ITEM_DONE = sent("output_item.done", 4, output_index=0, item=MESSAGE_ITEM)
+DONE = sent("completed", 5, response={**OF_PROVIDER, "status": "completed", "output": [MESSAGE_ITEM], "made_up": 1})
+TOLD = (BEGUN, ADDED, PART, DELTA, ITEM_DONE)
 
 
 def payloads(*chunks: Chunk) -> list[Any]:
@@ -343,7 +349,7 @@ def payloads(*chunks: Chunk) -> list[Any]:
 
 def test_events_pass_as_they_were_sent_and_the_last_one_waits_for_the_end() -> None:
     wire = ResponsesStream(response_object())
-    assert events(wire.chunks([BEGUN, PART, DELTA])) == payloads(BEGUN, PART, DELTA)
+    assert events(wire.chunks(list(TOLD))) == payloads(*TOLD)
     assert wire.chunks([DONE]) == b": ping\n\n"
     data = json.dumps(payloads(DONE)[0], separators=(",", ":")).encode()
     assert wire.ending(Ending(), {}) == b"event: response.completed\ndata: " + data + b"\n\n"
@@ -351,17 +357,17 @@ def test_events_pass_as_they_were_sent_and_the_last_one_waits_for_the_end() -> N
 
 def test_the_last_event_gets_what_is_to_be_said_beside_it() -> None:
     wire = ResponsesStream(response_object())
-    wire.chunks([BEGUN])
+    wire.chunks(list(TOLD))
     (last,) = events(wire.last([DONE], Ending(), {"model_id": "m2"})[len(b": ping\n\n") :])
     assert last["response"] == {**payloads(DONE)[0]["response"], "opensearch_ml_stream": {"model_id": "m2"}}
 
 
 def test_an_error_replaces_a_good_end() -> None:
     wire = ResponsesStream(response_object())
-    wire.chunks([BEGUN, PART, DELTA, DONE])
+    wire.chunks([*TOLD, DONE])
     error, failed = events(wire.error(UpstreamError("Too dear")))
-    assert (error["type"], error["sequence_number"], error["message"]) == ("error", 3, "Too dear")
-    assert (failed["sequence_number"], failed["response"]["id"]) == (4, "resp_p")
+    assert (error["type"], error["sequence_number"], error["message"]) == ("error", 5, "Too dear")
+    assert (failed["sequence_number"], failed["response"]["id"]) == (6, "resp_p")
     assert failed["response"]["error"] == {"code": "server_error", "message": "Too dear"}
 
 
@@ -381,10 +387,10 @@ def test_a_provider_s_bare_error_is_told_once() -> None:
 
 def test_text_without_its_event_goes_to_the_part_that_was_begun_last() -> None:
     wire = ResponsesStream(response_object())
-    wire.chunks([BEGUN, PART])
+    wire.chunks([BEGUN, ADDED, PART])
     first, second = events(wire.chunks(TextRun(b"a\0b")))
-    assert (first["item_id"], first["content_index"], first["delta"], first["sequence_number"]) == ("msg_p", 0, "a", 2)
-    assert (second["delta"], second["sequence_number"]) == ("b", 3)
+    assert (first["item_id"], first["content_index"], first["delta"], first["sequence_number"]) == ("msg_p", 0, "a", 3)
+    assert (second["delta"], second["sequence_number"]) == ("b", 4)
 
 
 def test_an_end_without_an_event_is_made_of_how_the_response_began() -> None:
@@ -414,28 +420,36 @@ def test_the_events_are_counted(numbers: tuple[Any, ...]) -> None:
     assert [event["sequence_number"] for event in found] == [first, first + 1, first + 2]
 
 
-MESSAGE_ITEM = {
-    "id": "msg_p", "type": "message", "role": "assistant", "status": "completed",
-    "content": [{"type": "output_text", "text": "Hi", "annotations": []}],
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("place", [{"output_index": 0}, {"output_index": None}, {}])
 def test_an_item_that_is_done_has_begun_and_is_in_the_response(place: dict[str, Any]) -> None:
     wire = ResponsesStream(response_object())
     done = sent("output_item.done", 1, item=MESSAGE_ITEM, **place)
     end = sent("completed", 2, response={**OF_PROVIDER, "id": "other", "status": "completed", "output": None})
     found = events(wire.chunks([BEGUN, done])) + events(wire.last([end], Ending(), {})[len(b": ping\n\n") :])
-    assert kinds(found) == ["created", "output_item.added", "output_item.done", "completed"]
-    assert [event["output_index"] for event in found[1:3]] == [0, 0]
+    written = ["output_item.added", "content_part.added", "output_text.delta", "output_item.done"]
+    assert kinds(found) == ["created", *written, "completed"]
+    assert [event["output_index"] for event in found[1:5]] == [0, 0, 0, 0]
     assert (found[-1]["response"]["id"], found[-1]["response"]["output"]) == ("resp_p", [MESSAGE_ITEM])
 
 
-@pytest.mark.parametrize("first", [PART, sent("created", 0, response=None), sent("created", 0, response={"id": ""})])
-def test_a_stream_that_does_not_begin_as_a_response_is_written_anew(first: Chunk) -> None:
+@pytest.mark.parametrize(
+    "first", [ADDED, DELTA, sent("created", 0, response=None), sent("created", 0, response={"id": ""})]
+)
+def test_a_stream_that_does_not_begin_as_a_response_begins_as_one(first: Chunk) -> None:
     found = written([first, DELTA], end=Ending())
-    assert kinds(found)[:4] == ["created", "in_progress", "output_item.added", "content_part.added"]
-    assert final_response(found).output_text == "Hi"
+    assert kinds(found)[:3] == ["created", "output_item.added", "content_part.added"]
+    assert final_response(found).output_text == ("HiHi" if first is DELTA else "Hi")
+
+
+def test_an_answer_that_no_event_could_repeat_fails_as_sent_too() -> None:
+    wire = SentEvents(response_object(), max_chars=5)
+    found = events(wire.chunks([BEGUN, DELTA, DELTA, DELTA]))
+    assert kinds(found)[-2:] == ["error", "failed"]
+    assert (wire.chunks([DELTA]), wire.ending(Ending(), {}), wire.error(UpstreamError("Gone"))) == (
+        b": ping\n\n",
+        b"",
+        b"",
+    )
 
 
 class Input(list[Any]):

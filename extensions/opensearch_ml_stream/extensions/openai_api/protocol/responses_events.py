@@ -121,7 +121,7 @@ class ResponsesEvents(WireFormat):
             events = self._run(chunks)
         else:
             events = b"".join([self._chunk(chunk) for chunk in to_chunk_list(chunks)])
-        return (events or COMMENT) if self._room >= 0 else events + self.error(_too_long())
+        return (events or COMMENT) if self._room >= 0 else events + self.error(too_long())
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the end of everything that is open, and of the response."""
@@ -309,7 +309,8 @@ def _new_text(id: bytes, index: int, kind: _Kind) -> _Text:
     return _Text(kind, index, id, part, _DELTA % (name, name, part, kind.beside))
 
 
-def _too_long() -> UpstreamError:
+def too_long() -> UpstreamError:
+    """Return the error for an answer that no event could repeat."""
     return UpstreamError(
         f"The answer is longer than {MAX_EVENT_BYTES} bytes, and the last events of a response repeat it; use"
         " /v1/chat/completions",

@@ -131,7 +131,7 @@ class ResponseObject:
         members = {
             "error": _error_at_end(ending),
             "incomplete_details": incomplete_details(ending),
-            "usage": _usage(ending.usage),
+            "usage": usage_object(ending.usage),
             **own_member(ending, extra),
         }
         return self._object(status(ending).encode(), b",".join(items), members)
@@ -181,7 +181,7 @@ def response_error(error: MLStreamError) -> dict[str, str]:
     return {"code": error.provider.code or _ERROR_CODES.get(error.status, "server_error"), "message": error.reason}
 
 
-def _usage(usage: Usage | None) -> dict[str, Any] | None:
+def usage_object(usage: Usage | None) -> dict[str, Any] | None:
     """Return the token counts; those that the provider does not report are 0, since each must be a number."""
     if usage is None:
         return None

@@ -198,6 +198,14 @@ class WholeTextChoice(_Form):
     logprobs: TextLogprobs | None = None
 
 
+class ResponseUsage(_Form):
+    """Counts of tokens of a response."""
+
+    input_tokens: _Count
+    output_tokens: _Count
+    total_tokens: _Count
+
+
 class _Part(_Form):
     type: Name
     text: str = ""
