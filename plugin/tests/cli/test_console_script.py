@@ -1,5 +1,6 @@
 """The console script: help, version, exit codes, one line on stderr."""
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ import httpx
 import pytest
 from typer.main import get_group
 
-from opensearch_ml_stream.plugin.cli import _program
+from opensearch_ml_stream.plugin.cli import _program, main
+from opensearch_ml_stream.plugin.cli.printing import print_text
 from tests.cli.conftest import Run
 from tests.cli.in_memory_sidecar import InMemorySidecar
 
@@ -24,6 +26,16 @@ def test_help_names_every_command(run: Run) -> None:
 
 def test_the_version_is_the_packages(run: Run) -> None:
     assert run("--version").stdout.strip()[0].isdigit()
+
+
+def test_what_the_encoding_of_stdout_lacks_is_a_question_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    monkeypatch.setattr(sys, "argv", ["opensearch-ml-stream", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    print_text("h\u00e9 \U0001f600 \ud83d")
+    assert written.getvalue().splitlines()[-1] == b"h? ? ?"
 
 
 def test_an_error_of_the_server_is_one_line_with_advice_and_exit_code_1(run: Run) -> None:

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -71,6 +72,8 @@ _COMMANDS = (
 
 def main() -> None:
     """Run the console script: errors become one line on stderr and an exit code."""
+    if isinstance(sys.stdout, TextIOWrapper):  # an answer goes on where the locale has no emoji
+        sys.stdout.reconfigure(errors="replace")
     try:
         get_command(_program())()  # Typer's own call would print the traces of defects, as they are
     except CommandFailed as failure:

@@ -75,7 +75,7 @@ def create(
         try:
             model_id = api.call("POST", "/models/_register", model_body(source, connector_id, name))["model_id"]
         except CommandFailed:
-            api.call("DELETE", f"/connectors/{connector_id}")
+            api.call("DELETE", f"/connectors/{quote(connector_id, safe='')}")
             raise
     print_text(model_id)
     for warning in connector.get("warnings", ()):
@@ -105,7 +105,7 @@ def show(
     with open_api(sidecar) as api:
         model = api.call("GET", _model_path(model_id))
         if "connector_id" in model:
-            model["connector"] = api.call("GET", f"/connectors/{model['connector_id']}")
+            model["connector"] = api.call("GET", f"/connectors/{quote(model['connector_id'], safe='')}")
     print_json(model)
 
 
@@ -139,7 +139,7 @@ def _delete_connector(api: SidecarAPI, connector_id: str, *, wanted: bool) -> No
         print_note(f"its connector {connector_id} is kept (--with-connector deletes it, too)")
         return
     try:
-        api.call("DELETE", f"/connectors/{connector_id}")
+        api.call("DELETE", f"/connectors/{quote(connector_id, safe='')}")
     except RequestFailed as error:
         if error.status != 409:
             raise
