@@ -1,7 +1,9 @@
 """Token buckets in virtual time; two RateLimits on one folder are two workers of a server."""
 
 import fcntl
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,20 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, Unavailable
 from opensearch_ml_stream.plugin.limits.rate_limits import (
     UNITS,
+    Bucket,
+    Empty,
     RateLimit,
     RateLimits,
+    TokenBuckets,
     read_rate_limiter,
     user_limiters,
 )
+from opensearch_ml_stream.plugin.shared import table
 from tests.limits.virtual_clock import Clock
 
 BY_MODEL = "Request is throttled at model level."
+SLOW = Bucket("slow", tokens_per_second=1, burst=2)
+QUICK = Bucket("quick", tokens_per_second=2, burst=2)
 
 
 @pytest.fixture
@@ -140,8 +148,9 @@ def test_the_smallest_limits_there_are_throttle_and_name_a_time_that_a_client_ca
 
 
 def test_a_limit_that_cannot_be_counted_lets_nothing_through(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"cannot be counted in .*gone \(No such file or directory\); check that its"):
-        RateLimits(tmp_path / "gone").acquire("m", RateLimit(1, 1))
+    (tmp_path / "file").touch()
+    with pytest.raises(Unavailable, match=r"cannot be counted in .*file \(Not a directory\); check that its"):
+        RateLimits(tmp_path / "file").acquire("m", RateLimit(1, 1))
 
 
 def test_a_changed_limit_is_in_force_for_the_tokens_that_are_left(limits: RateLimits) -> None:
@@ -241,3 +250,55 @@ def test_a_negative_or_endless_limit_and_a_unit_that_java_lacks_are_refused(limi
         "rate_limiter needs a limit of 0 or more and a unit of NANOSECONDS, MICROSECONDS, MILLISECONDS, SECONDS, "
         "MINUTES, HOURS, DAYS"
     )
+
+
+@pytest.fixture
+def buckets(tmp_path: Path, clock: Clock) -> Iterator[TokenBuckets]:
+    with closing(TokenBuckets(tmp_path / "rate-limits", clock)) as buckets:
+        yield buckets
+
+
+def test_the_first_empty_bucket_is_named_and_none_loses_a_token(buckets: TokenBuckets) -> None:
+    for _ in range(2):
+        assert buckets.acquire([SLOW]) is None
+    assert buckets.acquire([QUICK, SLOW]) == Empty(1, 1.0)
+    assert buckets.acquire([SLOW, QUICK]) == Empty(0, 1.0)
+    assert buckets.acquire([QUICK]) is None
+    assert buckets.acquire([QUICK]) is None
+    assert buckets.acquire([QUICK]) == Empty(0, 0.5)
+
+
+def test_a_bucket_that_is_full_again_makes_way_for_others_and_no_other_does(
+    clock: Clock, buckets: TokenBuckets, tmp_path: Path
+) -> None:
+    def take(names: range) -> None:
+        for name in names:
+            assert buckets.acquire([Bucket(str(name), 1, 2)]) is None
+
+    def size() -> int:
+        return (tmp_path / "rate-limits").stat().st_size
+
+    take(range(4000))
+    grown = size()
+    clock.now += 0.99
+    take(range(4000))
+    assert all(buckets.acquire([Bucket(str(name), 1, 2)]) for name in range(4000))
+    clock.now += 3
+    take(range(4000, 8000))
+    assert size() == grown
+
+
+def test_a_second_bucket_without_room_costs_no_token_of_the_first(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "FIRST_LEVEL", 9)
+    monkeypatch.setattr(table, "MAX_LEVELS", 1)
+    with closing(TokenBuckets(tmp_path / "rate-limits", clock)) as buckets:
+        for number in range(7):
+            assert buckets.acquire([Bucket(str(number), 1, 2)]) is None
+        assert buckets.acquire([QUICK]) is None
+        with pytest.raises(OSError, match="its table is full"):
+            buckets.acquire([QUICK, SLOW])
+        assert [buckets.acquire([QUICK]) for _ in range(2)] == [None, Empty(0, 0.5)]
+        clock.now += 1
+        assert buckets.acquire([QUICK, SLOW]) is None

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from inspect import isawaitable
 from itertools import count
@@ -233,3 +234,26 @@ async def test_a_store_that_hangs_holds_up_neither_the_start_nor_the_stop(
         async with counting_replicas(store, tmp_path, lambda: 1, BackgroundTasks()) as counted:
             assert counted.count == 1
             await reached(lambda: "the last count, 1, stays in force: no response within 0.3 s" in caplog.text)
+
+
+@pytest.mark.usefixtures("patient_locks")
+def test_workers_that_start_at_the_same_time_have_one_id(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as workers:
+        ids = set(workers.map(server_id, [tmp_path] * 32))
+    assert len(ids) == 1
+    assert ids == {server_id(tmp_path)}  # one that starts later
+
+
+def test_another_server_has_another_id(tmp_path: Path) -> None:
+    ids = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        ids.append(server_id(tmp_path / name))
+    assert [len(id) for id in ids] == [32, 32]
+    assert ids[0] != ids[1]
+
+
+def test_an_id_of_which_a_part_was_written_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "server-id").write_text("abc")
+    made = server_id(tmp_path)
+    assert len(made) == 32 and made == server_id(tmp_path)

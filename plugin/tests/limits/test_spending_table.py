@@ -132,5 +132,6 @@ def test_what_was_spent_in_a_window_that_is_over_makes_way_for_others(tmp_path: 
 
 
 def test_spending_that_cannot_be_counted_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(OSError):
-        SpendingTable(tmp_path / "gone" / "spending").add([MINUTE], NOW, Amount(1))
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        SpendingTable(tmp_path / "file" / "spending").add([MINUTE], NOW, Amount(1))

@@ -88,7 +88,8 @@ def test_any_name_is_counted_however_odd(lockouts: Lockouts) -> None:
 
 
 def test_nobody_is_checked_while_failures_cannot_be_counted(tmp_path: Path) -> None:
-    with closing(Lockouts(tmp_path / "missing")) as lockouts:
+    (tmp_path / "file").touch()
+    with closing(Lockouts(tmp_path / "file")) as lockouts:
         with pytest.raises(Unavailable, match="check that its disk is not full"):
             lockouts.check("ann")
         with pytest.raises(Unavailable, match="check that its disk is not full"):
