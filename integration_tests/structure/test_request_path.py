@@ -21,7 +21,7 @@ from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.worker import Server
 from opensearch_ml_stream.plugin.settings import Settings
 
-# What is known of a request's head, of a model and of its connector's templates is looked up, not worked out again.
+# The parsed head of a request, its model and the compiled templates of its connector are looked up in caches.
 MAX_MODULES = 34
 MAX_DEPTH = 12
 
