@@ -115,12 +115,6 @@ def test_a_body_may_come_a_byte_at_a_time(sidecar: Sidecar, worker: int) -> None
         assert read_to_end(client).startswith(b"HTTP/1.1 404 ")
 
 
-@pytest.mark.parametrize("size", [9, -1], ids=["head", "body"])
-def test_a_client_that_takes_too_long_over_its_request_gets_408(sidecar: Sidecar, worker: int, size: int) -> None:
-    with nothing_left(sidecar, worker):
-        assert ask(sidecar, predict_request("m", "x")[:size]).startswith(b"HTTP/1.1 408 ")
-
-
 def test_a_client_that_reads_nothing_of_a_large_response_is_given_up(sidecar: Sidecar, worker: int) -> None:
     response = json_response({"choices": [{"message": {"content": "z" * 20_000_000}}]})
     with nothing_left(sidecar, worker), background_provider(response) as provider:

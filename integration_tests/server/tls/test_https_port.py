@@ -66,10 +66,6 @@ def text_of(response: httpx.Response) -> str:
     return "".join(piece["response"] for piece in chunks)
 
 
-def test_the_address_is_announced_with_its_scheme(https: HTTPSSidecar) -> None:
-    assert https.sidecar.url.startswith("https://127.0.0.1:")
-
-
 @pytest.mark.programs("curl")
 def test_curl_gets_a_stream(https: HTTPSSidecar, model_id: str) -> None:
     url = f"https://localhost:{https.port}{path_of(model_id)}"

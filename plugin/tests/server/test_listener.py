@@ -55,8 +55,8 @@ def test_the_socket_is_bound_to_the_host_and_shared_where_that_is_asked_for(
     [
         (Settings(host="127.0.0.1", port=9510), "listening on http://127.0.0.1:9510"),
         (Settings(host="::1", port=1, workers=1), "listening on http://[::1]:1"),
+        (Settings(host="h", port=2, tls_certificate="/cert.pem"), "listening on https://h:2"),
         (Settings(host="h", port=2, workers=3), "listening on http://h:2 (3 workers)"),
-        (Settings(host="h", port=2, workers=2), "listening on http://h:2 (2 workers)"),
     ],
 )
 def test_the_log_names_the_servers_url(caplog: pytest.LogCaptureFixture, settings: Settings, line: str) -> None:
