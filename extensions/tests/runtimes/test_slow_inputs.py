@@ -64,7 +64,7 @@ _STREAM: Grammar = {
     "told": ['"finish_reason":"<chars>"', '"usage":<json>', '"usage":{"input_tokens":<json>}', "<told>,<told>"],
 }
 
-_SHAPE = ResponseShape("m", None, "1", is_own=True)
+_SHAPE = ResponseShape("m", None, "1", is_local=True)
 
 
 def _ask(body: str) -> None:

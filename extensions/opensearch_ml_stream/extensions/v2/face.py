@@ -7,7 +7,7 @@ from opensearch_ml_stream.extensions.v2.protocol.json_responses import tensor_ob
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import HEADERS
 from opensearch_ml_stream.extensions.v2.protocol.tensor_parameters import json_text, texts, to_parameter
-from opensearch_ml_stream.extensions.v2.service.own_models import (
+from opensearch_ml_stream.extensions.v2.service.local_models import (
     KnowsReadiness,
     RaisedByModel,
     SpeaksV2,

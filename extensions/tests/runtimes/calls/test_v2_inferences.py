@@ -19,8 +19,8 @@ from opensearch_ml_stream.extensions.runtimes.service.status import (
     write_status,
 )
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import read_request
+from opensearch_ml_stream.extensions.v2.protocol.local_responses import LocalResponse
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse
-from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from opensearch_ml_stream.runtimes.frames import Kind
@@ -126,7 +126,7 @@ async def test_a_whole_inference_is_the_runtimes_own(
 ) -> None:
     work = inferred(setup, name, version)
     response = await while_answering(host, work, (Kind.DATA, orjson.dumps(OWN)), sent=as_written)
-    assert isinstance(response, OwnResponse)
+    assert isinstance(response, LocalResponse)
     assert (response.body, response.headers) == (OWN, {"x-a": "b"})
 
 

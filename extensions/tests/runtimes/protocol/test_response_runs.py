@@ -13,7 +13,7 @@ from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
 from opensearch_ml_stream.extensions.v2.protocol.stream_events import stream_format
 
-OWN = ResponseShape("m", "2", "7", is_own=True)
+OWN = ResponseShape("m", "2", "7", is_local=True)
 END = Ending("length", "max_tokens", Usage(2, 3), "m")
 SCORE = {"name": "score", "shape": [1], "datatype": "FP32", "data": [0.5]}
 

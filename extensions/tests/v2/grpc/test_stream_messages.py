@@ -101,7 +101,7 @@ def own_response(**parameters: Any) -> bytes:
     )
 
 
-OWN = ResponseShape("m", None, "7", is_own=True)
+OWN = ResponseShape("m", None, "7", is_local=True)
 OWN_RUN = ResponseRun(own_response(k="v", headers={"x": "y"}) + b"\0" + own_response(finish_reason="stop"))
 
 

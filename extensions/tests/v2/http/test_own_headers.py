@@ -7,16 +7,16 @@ import pytest
 
 from opensearch_ml_stream.extensions.v2.http.headers import own_headers
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference
+from opensearch_ml_stream.extensions.v2.protocol.local_responses import LocalResponse
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
-from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
 from tests.asgi_exchange import Exchange
 from tests.v2.http.scripted_inferences import BODY, ScriptedInferences, V2Sidecar
 
-SHAPE = ResponseShape("m1", None, "r1", is_own=True)
+SHAPE = ResponseShape("m1", None, "r1", is_local=True)
 
 
-def response(headers: object) -> OwnResponse:
-    return OwnResponse(SHAPE, {"model_name": "m1", "parameters": {"headers": headers, "k": 1}, "outputs": []})
+def response(headers: object) -> LocalResponse:
+    return LocalResponse(SHAPE, {"model_name": "m1", "parameters": {"headers": headers, "k": 1}, "outputs": []})
 
 
 class OwnInferences(ScriptedInferences):

@@ -17,8 +17,8 @@ from opensearch_ml_stream.extensions.v2.http.headers import (
     response_headers,
 )
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, InferenceModels, NextInference, UnreadRequest
+from opensearch_ml_stream.extensions.v2.protocol.local_responses import LocalResponse
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
-from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
 from opensearch_ml_stream.plugin.extension import Core
 from opensearch_ml_stream.plugin.grpc_port.calls import Call, CallHandlers, GrpcService, Handler, Ready
 from opensearch_ml_stream.plugin.grpc_port.messages import parse
@@ -112,7 +112,7 @@ class InferenceService:
         del request
         response = await self._models.infer(inference)
         call.set_trailing_metadata(response_headers(call.scope, response.shape, own_headers(response)))
-        if isinstance(response, OwnResponse):
+        if isinstance(response, LocalResponse):
             response = response.read()
         return messages.serialized(response_messages.infer_response(response, is_raw=head.is_raw))
 

@@ -15,8 +15,8 @@ from opensearch_ml_stream.connectors.protobuf_wire import length_delimited
 from opensearch_ml_stream.connectors.wire_format import ending_fields
 from opensearch_ml_stream.extensions.v2.grpc.inference_messages import ModelStreamInferResponse
 from opensearch_ml_stream.extensions.v2.grpc.response_messages import tensors_response
+from opensearch_ml_stream.extensions.v2.protocol.local_responses import read_local_response, read_outputs
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape, Tensor
-from opensearch_ml_stream.extensions.v2.protocol.own_responses import read_outputs, read_own_response
 from opensearch_ml_stream.extensions.v2.protocol.stream_events import further_tensors, text_tensors
 
 # Tags: field number << 3 | 2 (bytes after their length).
@@ -40,14 +40,14 @@ class StreamMessages:
         self._is_raw = is_raw
         self._is_triton = is_triton
         self._has_empty_final = is_triton and has_empty_final
-        self._tells_ending = not shape.is_own  # a runtime's own responses say it
+        self._tells_ending = not shape.is_local  # a runtime's own responses say it
         self._head, self._tensor, self._tail = self._parts()
 
     def chunks(self, chunks: Chunks) -> list[bytes]:
         """Return a message for each chunk."""
         if isinstance(chunks, TextRun):
             found = [self._text(text) for text in chunks.to_texts()]
-        elif isinstance(chunks, ResponseRun) and self._shape.is_own:
+        elif isinstance(chunks, ResponseRun) and self._shape.is_local:
             self._tells_ending = False
             return [self._own(response) for response in chunks.to_responses()]
         else:
@@ -58,7 +58,7 @@ class StreamMessages:
     def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> list[bytes]:
         """Return the messages of the chunks that came with the ending, if any; the last one has the ending, too."""
         fields = ending_fields(ending, extra)
-        if isinstance(chunks, ResponseRun) and self._shape.is_own:
+        if isinstance(chunks, ResponseRun) and self._shape.is_local:
             return [*self.chunks(chunks), *self.last([], ending, extra)]
         is_told = bool(chunks or self._tells_ending or extra or ending.guardrail is not None)
         if self._has_empty_final:
@@ -72,7 +72,7 @@ class StreamMessages:
 
     def _own(self, response: bytes) -> bytes:
         """Return the message of a runtime's own response."""
-        own = read_own_response(orjson.loads(response), self._shape)
+        own = read_local_response(orjson.loads(response), self._shape)
         parameters = {**own.parameters, _FINAL: False} if self._is_triton else own.parameters
         message = tensors_response(own.shape, own.outputs, parameters, is_raw=self._is_raw)
         return _serialized(ModelStreamInferResponse(infer_response=message) if self._is_triton else message)

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from starlette.types import Scope
 
+from opensearch_ml_stream.extensions.v2.protocol.local_responses import LocalResponse
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape
-from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import Headers
 
 SERVER_NAME = "opensearch-ml-stream"
@@ -82,9 +82,9 @@ def _is_echoed(name: bytes, value: bytes) -> bool:
     return _ECHOED_VALUE.fullmatch(value) is not None
 
 
-def own_headers(response: InferenceResponse | OwnResponse) -> Headers:
+def own_headers(response: InferenceResponse | LocalResponse) -> Headers:
     """Return the headers that a runtime has written into its response's `parameters.headers`, which MLServer sends."""
-    if not isinstance(response, OwnResponse):
+    if not isinstance(response, LocalResponse):
         return ()
     return _allowed(response.headers.items())
 

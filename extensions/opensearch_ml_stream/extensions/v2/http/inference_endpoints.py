@@ -18,8 +18,8 @@ from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, Inferen
 from opensearch_ml_stream.extensions.v2.protocol.binary_data import BinaryOutputs
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect, WrittenForm, read_request
 from opensearch_ml_stream.extensions.v2.protocol.json_responses import binary_response_body, response_body
+from opensearch_ml_stream.extensions.v2.protocol.local_responses import LocalResponse
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, InferenceResponse
-from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
 from opensearch_ml_stream.extensions.v2.protocol.stream_events import stream_format
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
@@ -173,18 +173,18 @@ class InferenceEndpoints:
         )
 
 
-async def _encoded(inferred: InferenceResponse | OwnResponse, form: WrittenForm) -> tuple[bytes, Mapping[str, str]]:
+async def _encoded(inferred: InferenceResponse | LocalResponse, form: WrittenForm) -> tuple[bytes, Mapping[str, str]]:
     """Return the body of a whole response in the form of its request, and its content headers."""
     if form.dialect is Dialect.TENSORS and form.binary:
         body, json_length = await asyncio.to_thread(_binary, inferred, form.binary)  # of numbers that may be millions
         return body, {"Content-Type": "application/octet-stream", _JSON_LENGTH: str(json_length)}
-    if isinstance(inferred, OwnResponse):
+    if isinstance(inferred, LocalResponse):
         return inferred.encoded(form.dialect), {}
     return response_body(inferred, form.dialect), {}
 
 
-def _binary(inferred: InferenceResponse | OwnResponse, wanted: BinaryOutputs) -> tuple[bytes, int]:
-    return binary_response_body(inferred.read() if isinstance(inferred, OwnResponse) else inferred, wanted)
+def _binary(inferred: InferenceResponse | LocalResponse, wanted: BinaryOutputs) -> tuple[bytes, int]:
+    return binary_response_body(inferred.read() if isinstance(inferred, LocalResponse) else inferred, wanted)
 
 
 def _json_length(scope: Scope) -> int | None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.extensions.v2.protocol.local_responses import LocalResponse
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, InferenceResponse, ResponseShape
-from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
 
@@ -73,7 +73,7 @@ class InferenceModels(Protocol):
         """
         ...
 
-    async def infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
+    async def infer(self, inference: Inference) -> InferenceResponse | LocalResponse:
         """Make a whole inference."""
         ...
 

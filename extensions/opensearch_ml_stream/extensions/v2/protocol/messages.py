@@ -54,7 +54,7 @@ class ResponseShape:
     """What all responses to one request have in common beside the data of their tensors.
 
     `output` is the name of the tensor that holds the text. With `is_chat` it is `content`, between the tensors `role`
-    and `type`, as in Seldon's LLM module. With `is_own` the model's own responses are passed on, and these are only
+    and `type`, as in Seldon's LLM module. With `is_local` the model's responses are passed on, and these are only
     defaults for what they lack.
     """
 
@@ -63,7 +63,7 @@ class ResponseShape:
     id: str
     output: str = "output"
     is_chat: bool = False
-    is_own: bool = False
+    is_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def stream_format(shape: ResponseShape, dialect: Dialect) -> WireFormat:
     """Return the wire format of one stream."""
     if dialect is Dialect.TEXT:
         return _TextEvents(shape)
-    return _OwnEvents(shape) if shape.is_own else _TensorEvents(shape)
+    return _LocalEvents(shape) if shape.is_local else _TensorEvents(shape)
 
 
 def text_tensors(shape: ResponseShape, text: str) -> list[Tensor]:
@@ -101,7 +101,7 @@ class _TensorEvents(_V2Events):
         return b"".join([*parts, b"]}\n\n"])
 
 
-class _OwnEvents(_TensorEvents):
+class _LocalEvents(_TensorEvents):
     """MLServer's dialect for a runtime's own responses, which say themselves how they end.
 
     Other chunks are written as for any model: text that a guardrail held back, or that of a fallback model.

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import NotFound
-from opensearch_ml_stream.extensions.v2.service.own_models import repositories
+from opensearch_ml_stream.extensions.v2.service.local_models import repositories
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed

@@ -17,18 +17,18 @@ from opensearch_ml_stream.connectors.predict.model_inputs import TEXT, ModelInpu
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, NextInference, UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.json_responses import STRING
+from opensearch_ml_stream.extensions.v2.protocol.local_responses import LocalResponse, find_local_response
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, InferenceResponse, ResponseShape
-from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse, find_own_response
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import DOCUMENTS, QUERY, predict_inputs
 from opensearch_ml_stream.extensions.v2.protocol.predict_outputs import inference_response
-from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames, model_not_found, version_of
-from opensearch_ml_stream.extensions.v2.service.own_models import (
+from opensearch_ml_stream.extensions.v2.service.local_models import (
     KnowsReadiness,
     SpeaksV2,
     Unloaded,
     own_errors,
     repositories,
 )
+from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames, model_not_found, version_of
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
 from opensearch_ml_stream.plugin.parallel import run_parallel
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -85,7 +85,7 @@ class StoredInferenceModels:
         with self._worded(model_id, name, version):
             model = await self.compiled.get(caller, model_id)
         if isinstance(model.protocol, SpeaksV2):
-            make = partial(_of_own, caller, model, model.protocol)
+            make = partial(_of_local, caller, model, model.protocol)
         else:
             make = partial(_of_remote, caller, model, name, version or version_of(model.definition.document))
         return await self.reading.run(request.size, lambda: make(request.read()))
@@ -109,16 +109,16 @@ class StoredInferenceModels:
             async with stream as opened:
                 yield opened
 
-    async def infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
+    async def infer(self, inference: Inference) -> InferenceResponse | LocalResponse:
         """Make a whole inference: the predictions of several texts in parallel, the response in their order."""
         with self._worded(inference.model_id, inference.shape.model_name, None), own_errors():
             return await self._infer(inference)
 
-    async def _infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
+    async def _infer(self, inference: Inference) -> InferenceResponse | LocalResponse:
         caller, model_id = inference.caller, inference.model_id
-        if inference.shape.is_own:
+        if inference.shape.is_local:
             prediction = await self.predictor.predict_input(caller, model_id, inference.inputs[0])
-            own = find_own_response(inference.shape, prediction)
+            own = find_local_response(inference.shape, prediction)
             return inference_response(inference.shape, [prediction]) if own is None else own
         limit = 1
         if len(inference.inputs) > 1:
@@ -165,7 +165,7 @@ class StoredInferenceModels:
         fields = ["name", "model_version", "model_state", "is_enabled", "deploy_setting", "connector.actions"]
         body = {"query": IS_REMOTE, "size": MAX_INDEXED, "sort": [{"created_time": "desc"}], "_source": fields}
         hits = (await self.models.search(caller, body))["hits"]["hits"]
-        entries = [{**self._index_entry(hit["_source"]), **self._own_entry(hit)} for hit in hits]
+        entries = [{**self._index_entry(hit["_source"]), **self._local_entry(hit)} for hit in hits]
         return [entry for entry in entries if entry["state"] == "READY"] if ready else entries
 
     async def load(self, caller: Caller, name: str) -> None:
@@ -197,7 +197,7 @@ class StoredInferenceModels:
             self.names.forget(model_id)
             raise model_not_found(name, version) from None
 
-    def _own_entry(self, hit: Json) -> Json:
+    def _local_entry(self, hit: Json) -> Json:
         """Return what a repository says of its model; nothing for a remote model."""
         entries = (each.index_entry(hit["_id"], hit["_source"]) for each in repositories(self.protocols))
         return next((entry for entry in entries if entry), {})
@@ -234,11 +234,11 @@ def _of_remote(
     return Inference(caller, model.model_id, found.inputs[0].parameters, shape, found.inputs)
 
 
-def _of_own(caller: Caller, model: CompiledModel, own: SpeaksV2, request: InferenceRequest) -> Inference:
-    """Return the inference of a model that speaks V2: request and responses are passed on."""
+def _of_local(caller: Caller, model: CompiledModel, own: SpeaksV2, request: InferenceRequest) -> Inference:
+    """Return the inference of a local model: request and responses are passed on."""
     id = request.id or str(uuid4())
     output = request.outputs[0].name if request.outputs else "output"
-    shape = ResponseShape(model.definition.name, own.version, id, output, is_own=True)
+    shape = ResponseShape(model.definition.name, own.version, id, output, is_local=True)
     has_fallbacks = bool(model.settings.fallback_model_ids)  # which take one request
     parameters = own.inference_parameters(request, id, has_fallbacks=has_fallbacks)
     inputs = [RemoteInput(parameters)]

@@ -7,10 +7,10 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect
+from opensearch_ml_stream.extensions.v2.protocol.local_responses import LocalResponse, find_local_response, read_outputs
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor
-from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse, find_own_response, read_outputs
 
-SHAPE = ResponseShape("m", "1", "7", is_own=True)
+SHAPE = ResponseShape("m", "1", "7", is_local=True)
 TEXT = {
     "name": "text",
     "shape": [1, 2],
@@ -26,15 +26,15 @@ def prediction(*bodies: Any, **members: Any) -> dict[str, Any]:
     return {"inference_results": [{"output": outputs, "status_code": 200}], **members}
 
 
-def found(body: Any, **members: Any) -> OwnResponse:
-    response = find_own_response(SHAPE, prediction(body, **members))
+def found(body: Any, **members: Any) -> LocalResponse:
+    response = find_local_response(SHAPE, prediction(body, **members))
     assert response is not None
     return response
 
 
 def test_the_runtimes_response_is_sent_as_it_is() -> None:
     assert orjson.loads(found(BODY).encoded(Dialect.TENSORS)) == BODY
-    assert found(BODY).shape == ResponseShape("own", "v2", "1", is_own=True)
+    assert found(BODY).shape == ResponseShape("own", "v2", "1", is_local=True)
 
 
 def test_it_is_read_for_other_forms() -> None:
@@ -45,7 +45,7 @@ def test_it_is_read_for_other_forms() -> None:
 
 
 def test_what_it_does_not_say_is_that_of_the_request() -> None:
-    assert found({"outputs": []}).shape == ResponseShape("m", None, "7", is_own=True)
+    assert found({"outputs": []}).shape == ResponseShape("m", None, "7", is_local=True)
     assert found({"outputs": [], "model_name": 7, "id": None}).shape.id == "7"
 
 
@@ -67,7 +67,7 @@ def test_the_model_that_answered_is_named() -> None:
 
 @pytest.mark.parametrize("bodies", [({"choices": []},), ({"outputs": {}},), (), (BODY, BODY), ("text",)])
 def test_any_other_prediction_has_none(bodies: tuple[Any, ...]) -> None:
-    assert find_own_response(SHAPE, prediction(*bodies)) is None
+    assert find_local_response(SHAPE, prediction(*bodies)) is None
 
 
 @pytest.mark.parametrize("outputs", [None, [7], [{"name": "a"}], [{**TEXT, "datatype": "X"}], [{**TEXT, "shape": [9]}]])

@@ -1,4 +1,4 @@
-"""A runtime's own inference responses, which are passed on with their names, ids, tensors and parameters.
+"""Responses of local models, which run on this server: names, ids, tensors and parameters are passed on.
 
 As in MLServer, headers among the parameters become headers of the HTTP response.
 """
@@ -19,8 +19,8 @@ _Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class OwnResponse:
-    """A whole response as the runtime wrote it, `body`; `shape` has defaults for what it lacks."""
+class LocalResponse:
+    """A whole response of a local model as it wrote it, `body`; `shape` has defaults for what it lacks."""
 
     shape: ResponseShape
     body: _Object
@@ -41,10 +41,10 @@ class OwnResponse:
 
     def read(self) -> InferenceResponse:
         """Return the response with its tensors read, for other forms. UpstreamError if they are not tensors."""
-        return read_own_response(self.body, self.shape)
+        return read_local_response(self.body, self.shape)
 
 
-def find_own_response(shape: ResponseShape, prediction: _Object) -> OwnResponse | None:
+def find_local_response(shape: ResponseShape, prediction: _Object) -> LocalResponse | None:
     """Return the runtime's own response in a whole prediction, None if it has none, as one of a fallback model."""
     outputs = [output for result in prediction["inference_results"] for output in result["output"]]
     body = outputs[0].get("dataAsMap") if len(outputs) == 1 else None
@@ -52,10 +52,10 @@ def find_own_response(shape: ResponseShape, prediction: _Object) -> OwnResponse 
         return None
     if "model_id" in prediction:  # of the fallback model that answered
         body = {**body, "parameters": {**_parameters(body), "model_id": prediction["model_id"]}}
-    return OwnResponse(_own_shape(body, shape), body)
+    return LocalResponse(_own_shape(body, shape), body)
 
 
-def read_own_response(body: _Object, shape: ResponseShape) -> InferenceResponse:
+def read_local_response(body: _Object, shape: ResponseShape) -> InferenceResponse:
     """Return the response in a runtime's JSON. UpstreamError if its outputs are not tensors."""
     outputs = read_outputs(body.get("outputs"))
     return InferenceResponse(_own_shape(body, shape), outputs, _without_headers(_parameters(body)))

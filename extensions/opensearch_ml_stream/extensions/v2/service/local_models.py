@@ -1,4 +1,4 @@
-"""Models that an extension runs: what V2 needs of their connector protocol."""
+"""Local models, which an extension runs on this server: what V2 needs of their connector protocol."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ class KnowsReadiness(ABC):
 class SpeaksV2(KnowsReadiness):
     """The protocol of a model that gets inference requests as they were written, and whose responses are passed on.
 
-    They are the `OwnResponse`s of its predictions.
+    They are the `LocalResponse`s of its predictions.
     """
 
     @property
