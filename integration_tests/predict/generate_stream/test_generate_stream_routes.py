@@ -99,6 +99,6 @@ def test_the_setting_takes_another_model_by_its_id_and_none_while_the_server_run
         eventually(lambda: statuses() == {404})
         set_to(model_id)
         eventually(lambda: statuses() == {400})
-        assert sidecar.client.post(PATH, json={"prompt": "words by id"}).text.endswith("data: [DONE]\n\n")
+        eventually(lambda: sidecar.client.post(PATH, json={"prompt": "words by id"}).text.endswith("data: [DONE]\n\n"))
     finally:
         set_to(None)
