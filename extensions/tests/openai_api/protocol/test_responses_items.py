@@ -91,22 +91,36 @@ def test_an_empty_answer_has_no_output() -> None:
 
 
 def test_a_response_of_the_client_s_dialect_is_as_it_was_sent() -> None:
-    sent = {"id": "resp_p", "object": "response", "output": [], "made_up": {"a": 1}}
+    sent = {"id": "resp_p", "object": "response", "status": "completed", "output": [], "made_up": {"a": 1}}
     given = WholeAnswer(Chunk(), Ending(), "m1", sent, is_as_sent=True, extra={})
     asked = ResponsesAPI(lambda: 0).read({"model": "m", "input": "Why?"})
     assert json.loads(asked.whole(given)) == sent
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"id": None}, {"object": "x"}, {"output": [{"type": "message", "content": "Hi"}]}, {"output": [{"id": "m"}]},
-     {"output": [{"type": "function_call", "call_id": "", "name": "f", "arguments": {}}]}],
-)  # fmt: skip
-def test_a_response_that_is_not_well_formed_is_made_of_what_was_read_of_it(wrong: dict[str, Any]) -> None:
-    sent = {"id": "resp_p", "object": "response", "output": [], **wrong}
-    answer = WholeAnswer(SAID, Ending(), "m1", sent, is_as_sent=True, extra={})
-    told = Response.model_validate_json(whole_response(answer, ResponseObject("t1", 1, "m", {})))
-    assert [item.type for item in told.output][:2] == ["reasoning", "message"]
+def test_a_malformed_response_is_repaired_and_keeps_all_else() -> None:
+    call = {"type": "function_call", "call_id": "", "name": "f", "arguments": {"a": 1}}
+    output = [
+        {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "gAAAA"},
+        {"type": "web_search_call", "id": "ws", "status": "completed", "action": {"type": "search", "query": "q"}},
+        {"type": "message", "content": "Hi"},
+        call,
+        call | {"id": "fc", "arguments": None},
+        call | {"call_id": "fc"},
+        {"id": "of no type"},
+    ]
+    sent = {"id": None, "object": "x", "output": output, "usage": {"input_tokens": 1}, "made_up": 1}
+    answer = WholeAnswer(SAID, Ending(usage=Usage(1, 2)), "m1", sent, is_as_sent=True, extra={})
+    asked = ResponsesAPI(lambda: 0).read({"model": "m", "input": "Why?"})
+    whole = json.loads(asked.whole(answer))
+    assert (whole["output"][:2], whole["made_up"], whole["object"]) == (output[:2], 1, "response")
+    beside = {"created_at": 1, "model": "m", "tools": [], "parallel_tool_calls": True, "tool_choice": "auto"}
+    told = Response.model_validate(whole | beside)
+    assert told.output_text == "Hi"
+    calls = [item for item in told.output if item.type == "function_call"]
+    assert [call.arguments for call in calls] == ['{"a":1}', "{}", '{"a":1}']
+    assert len({call.call_id for call in calls}) == 3
+    assert told.usage is not None
+    assert (told.usage.total_tokens, told.status) == (3, "completed")
 
 
 def test_what_openai_has_no_place_for_is_a_member_of_our_own() -> None:

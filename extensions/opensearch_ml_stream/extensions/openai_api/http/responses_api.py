@@ -16,8 +16,8 @@ from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.openai_api.extension import RESPONSES_PATH
 from opensearch_ml_stream.extensions.openai_api.http.completions_api import Clock
 from opensearch_ml_stream.extensions.openai_api.protocol.request_members import Members
-from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent import ResponsesStream
-from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject, whole_response
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_as_sent import ResponsesStream, whole_response
+from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import ResponseObject
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_request import read_responses_request
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Gate

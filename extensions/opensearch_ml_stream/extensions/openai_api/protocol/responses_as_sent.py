@@ -23,12 +23,14 @@ from opensearch_ml_stream.connectors.chunks import (
     begins_as_sent,
     to_chunk_list,
 )
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES
 from opensearch_ml_stream.connectors.decoding.event_fields import arguments, is_json, mapping, name, text
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.providers.growing_text import GrowingText
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import (
@@ -132,6 +134,13 @@ class ResponsesStream(WireFormat):
         return begun + self._format.chunks(first)
 
 
+def whole_response(answer: WholeAnswer, response: ResponseObject) -> bytes:
+    """Return an answer as a response; that of a provider with this API is passed on, repaired where it is malformed."""
+    if not answer.is_as_sent:
+        return items.whole_response(answer, response)
+    return to_json(SentEvents(response).whole(answer.response, answer.ending, answer.extra))
+
+
 @dataclass(slots=True, eq=False)
 class _Part:
     """A part of an item, or all that a call is called with: its text as far as it was told."""
@@ -220,8 +229,25 @@ class SentEvents(WireFormat):
         if self._is_over:
             return b""
         self._is_over = True
-        last, status = self._last, items.status(ending)
+        last = self._last
         sent = {} if last is None else mapping(last.payload.get("response"))
+        done, mended = self._end_response(sent, ending, extra)
+        if last is None:
+            return done + self._write(f"response.{mended['status']}", {"response": self._begun | mended})
+        kind = {"type": f"response.{items.status(ending)}"} if _type_of(last) not in _API_ENDS else {}
+        return done + self._pass(last, kind | ({"response": {**sent, **mended}} if mended else {}))
+
+    def whole(self, sent: Mapping[str, Any], ending: Ending, extra: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a response that came in one piece, repaired where it is malformed."""
+        made = orjson.loads(self._made.begun())
+        self._begun = {"id": name(sent.get("id")) or made["id"]}
+        return {**sent, "object": "response", **self._end_response(sent, ending, extra)[1]}
+
+    def _end_response(
+        self, sent: Mapping[str, Any], ending: Ending, extra: Mapping[str, Any]
+    ) -> tuple[bytes, dict[str, Any]]:
+        """Return the ends of all items, and those members of the response that are not as they have to be."""
+        status = items.status(ending)
         done, output = self._end_items(_objects(sent.get("output")), "incomplete" if status != "completed" else status)
         mended = _differing(sent, {"id": self._begun["id"], "output": output})
         if sent.get("status") not in _STATUSES:
@@ -229,11 +255,7 @@ class SentEvents(WireFormat):
         if not is_of(sent.get("usage"), ResponseUsage | None):
             counts = items.usage_object(ending.usage)
             mended["usage"] = None if counts is None else mapping(sent.get("usage")) | counts
-        mended |= items.own_member(ending, extra)
-        if last is None:
-            return done + self._write(f"response.{status}", {"response": self._begun | mended})
-        kind = {"type": f"response.{status}"} if _type_of(last) not in _API_ENDS else {}
-        return done + self._pass(last, kind | ({"response": {**sent, **mended}} if mended else {}))
+        return done, mended | items.own_member(ending, extra)
 
     def error(self, error: MLStreamError) -> bytes:
         """Encode the failure that the provider sent, else the error."""
@@ -366,7 +388,8 @@ class SentEvents(WireFormat):
         events: list[bytes] = []
         left, output = list(self._items), dict[int, dict[str, Any]]()
         for place, one in enumerate(given):
-            kind = str(one.get("type"))
+            if (kind := name(one.get("type"))) is None:
+                continue
             item = _match(left, kind, place, one)
             if item is not None:
                 left.remove(item)

@@ -16,7 +16,6 @@ from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import 
     client_tools,
     free_form_input,
 )
-from opensearch_ml_stream.extensions.openai_api.protocol.schemas import is_response
 
 _SIGNATURE = "signature:"
 
@@ -199,9 +198,7 @@ def usage_object(usage: Usage | None) -> dict[str, Any] | None:
 
 
 def whole_response(answer: WholeAnswer, response: ResponseObject) -> bytes:
-    """Return an answer as a response. A well-formed response of a provider with this API is passed on."""
-    if answer.is_as_sent and is_response(answer.response):
-        return to_json({**answer.response, **own_member(answer.ending, answer.extra)})
+    """Return an answer of a provider with another API as a response."""
     ending = with_refusal(answer.ending) if answer.chunk.refusal else answer.ending
     last = "completed" if status(ending) == "completed" else "incomplete"
     return response.ended(_output(answer.chunk, response, last), ending, answer.extra)

@@ -206,52 +206,6 @@ class ResponseUsage(_Form):
     total_tokens: _Count
 
 
-class _Part(_Form):
-    type: Name
-    text: str = ""
-    refusal: str = ""
-
-
-class _Message(_Form, tag_field="type", tag="message"):
-    content: list[_Part]
-
-
-class _FunctionCall(_Form, tag_field="type", tag="function_call"):
-    call_id: Name
-    name: Name
-    arguments: str
-
-
-class _CustomCall(_Form, tag_field="type", tag="custom_tool_call"):
-    call_id: Name
-    name: Name
-    input: str
-
-
-_ITEMS: dict[Any, Any] = {
-    "message": _Message,
-    "function_call": _FunctionCall,
-    "custom_tool_call": _CustomCall,
-}
-
-
-class _Item(_Form):
-    type: Name
-
-
-class _Response(_Form):
-    id: Name
-    object: Literal["response"]
-    output: list[_Item]
-
-
-def is_response(response: Any) -> bool:
-    """Return whether a response of `/v1/responses` has what clients rely on; other types of items may be anything."""
-    return is_of(response, _Response) and all(
-        is_of(item, _ITEMS.get(item["type"], _Item)) for item in response["output"]
-    )
-
-
 def is_of(value: Any, form: Any) -> bool:
     """Return whether a value fits a schema."""
     try:
