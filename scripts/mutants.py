@@ -50,7 +50,7 @@ MODULES = tuple(
     f"{room}/opensearch_ml_stream/{room}/{pattern}"
     for room, patterns in {
         "connectors": ("decoding/**/*.py", "wire_format.py", "chunks.py", "rendering/template.py"),
-        "rest_handlers": ("http/chunk_writer.py", "http/response_lifecycle.py", "routes/predict_stream.py"),
+        "rest_handlers": ("http/response_lifecycle.py", "routes/predict_stream.py"),
         "plugin": (
             "server/http1/*.py", "limits/rate_limits.py", "upstream/clients/connection_limiter.py",
             "upstream/http1/*.py", "upstream/clients/native_client.py", "upstream/retries.py", "upstream/target.py",

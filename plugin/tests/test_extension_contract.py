@@ -27,7 +27,7 @@ from opensearch_ml_stream.plugin.connector_protocol import ModelProtocol
 from opensearch_ml_stream.plugin.extension import PLAIN_ERRORS, Contribution, Core, Extension, Handler
 from opensearch_ml_stream.plugin.observation import Observation, Observer
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
+from opensearch_ml_stream.rest_handlers.operation_description import OperationDescription
 
 SETTINGS = Settings(store="sqlite:///:memory:")
 STREAM = StreamSpec("acme/words", Enable(body={"stream": True}), OLLAMA.framing, OLLAMA.reader)

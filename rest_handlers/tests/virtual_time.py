@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.rest_handlers.http import chunk_writer, response_lifecycle
+from opensearch_ml_stream.rest_handlers.http import response_lifecycle
 
 
 class _Selector(selectors.DefaultSelector):
@@ -39,8 +39,7 @@ def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         with asyncio.Runner(loop_factory=_VirtualTimeLoop) as runner, pytest.MonkeyPatch.context() as patch:
-            for module in (chunk_writer, response_lifecycle):
-                patch.setattr(module, "monotonic", runner.get_loop().time)
+            patch.setattr(response_lifecycle, "monotonic", runner.get_loop().time)
             runner.run(test(*args, **kwargs))
 
     return run

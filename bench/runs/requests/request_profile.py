@@ -45,7 +45,7 @@ STEPS = (
     ("redaction", r"plugin/credentials/"),
     ("encode", r"rest_handlers/http/responses"),
     ("metrics, statistics, log", r"plugin/(?:metrics|observation|statistics|logs|monitoring)|prometheus_client/"),
-    ("write", r"(?:send|write|_end|header_line)\w* \(plugin/server/|starlette/responses|http/chunk_writer"),
+    ("write", r"(?:send|write|_end|header_line)\w* \(plugin/server/|starlette/responses"),
     ("tasks and the prediction's own steps", r"plugin/predictions/|rest_handlers/|plugin/server/"),
 )
 

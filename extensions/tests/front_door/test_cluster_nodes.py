@@ -14,8 +14,7 @@ from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.callers import OpenGate, Scope
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
-from opensearch_ml_stream.rest_handlers.routes.monitoring.profiles import profile_routes
-from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
+from opensearch_ml_stream.rest_handlers.routes.monitoring import profile_routes, stats_routes
 from tests.asgi_exchange import send_request
 from tests.front_door.scripted_cluster import ScriptedCluster
 from tests.recording_services import RecordingProfiles, RecordingStats

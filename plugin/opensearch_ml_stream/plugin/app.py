@@ -30,8 +30,7 @@ from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolic
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
-from opensearch_ml_stream.rest_handlers.routes.monitoring.profiles import profile_routes
-from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
+from opensearch_ml_stream.rest_handlers.routes.monitoring import profile_routes, stats_routes
 from opensearch_ml_stream.rest_handlers.routes.openapi import openapi_routes
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes

@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # every command imports this module, with the declarations
     from opensearch_ml_stream.rest_handlers.base_path import Paths
     from opensearch_ml_stream.rest_handlers.callers import PassingGate
     from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
-    from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
+    from opensearch_ml_stream.rest_handlers.operation_description import OperationDescription
     from opensearch_ml_stream.rest_handlers.resource_endpoint import ParsedRequest
 
 GROUP = "opensearch_ml_stream.extensions"

@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.errors import (
 )
 from opensearch_ml_stream.plugin.logs.configuration import FIELDS, KIND
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
-from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import REQUEST_NOTES
 from tests.server.client_connection import Connection, settle
 
 PATH = b"/_plugins/_ml/models/m1/_predict/stream"

@@ -32,7 +32,7 @@ from opensearch_ml_stream.rest_handlers.http.requests import (
     read_flag,
 )
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
-from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema, summary_of
+from opensearch_ml_stream.rest_handlers.operation_description import FLAG, OperationDescription, Schema, summary_of
 
 
 class RequestBody(Enum):

@@ -1,5 +1,8 @@
 """What an application responds to exceptions of its routes, and to paths and methods that it does not have."""
 
+import re
+from pathlib import Path
+
 import pytest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -9,10 +12,13 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Unavailable
+from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import (
+    ONLY_THERE,
     exception_handlers,
     http_error,
     mlstream_error,
+    only_in_ml_commons,
 )
 from opensearch_ml_stream.rest_handlers.http.responses import ERROR_FORM, plain_error_body
 from tests.asgi_exchange import Exchange, send_request
@@ -88,3 +94,34 @@ async def test_the_methods_of_a_path_are_what_options_asks_for(target: str, allo
     exchange = await send_request(raising(NotFound("never")), "OPTIONS", target, headers={"X-Opaque-Id": "me"})
     assert (exchange.status, exchange.body, exchange.headers["x-opaque-id"]) == (200, b"", "me")
     assert {name for name in exchange.headers.get("allow", "").split(", ") if name} == allow
+
+
+BASE = "/_plugins/_ml"
+PAGE = (Path(__file__).parents[3] / "docs" / "ml-commons.md").read_text("utf-8").partition("\n## Not there\n")[2]
+NAMED = [
+    re.sub(r"\{\w+\}", "x", path)
+    for line in PAGE.splitlines()
+    if "`test_missing_routes.py`" in line
+    for path in re.findall(r"`[A-Z, ]*(/[\w/{}]+)`", line)
+]
+
+
+def test_the_page_names_a_route_of_every_kind_and_none_that_is_there() -> None:
+    sentences = [only_in_ml_commons(BASE + path) for path in NAMED]
+    assert None not in sentences
+    assert len(set(sentences)) == len(ONLY_THERE)
+
+
+@pytest.mark.parametrize("path", [*NAMED, "/agents/", "/memory/m1/messages"])
+async def test_a_route_that_only_ml_commons_has_says_so(path: str) -> None:
+    exchange = await send_request(rest_application([]), "POST", BASE + path, {})
+    assert exchange.status == 400
+    text = exchange.json()["error"]
+    assert text.startswith(f"no handler found for uri [{BASE}{path}] and method [POST]: ML Commons has ")
+    assert text.endswith(", the sidecar does not; with --pass-through such requests go to the cluster")
+
+
+@pytest.mark.parametrize("path", ["/agent", "/models/m1", "/models/m1/chunk", "/insights", "/_training", "/x/agents"])
+def test_other_paths_are_not_ml_commons_alone(path: str) -> None:
+    assert only_in_ml_commons(BASE + path) is None
+    assert only_in_ml_commons("/agents") is None

@@ -1,10 +1,11 @@
-"""Flags, content types, headers and query parameters of a request."""
+"""Flags, content types, headers and query parameters of a request, and the format that they choose."""
 
 from typing import Any
 
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotAcceptable
+from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 from opensearch_ml_stream.rest_handlers.http.requests import (
     check_query,
     header,
@@ -13,6 +14,7 @@ from opensearch_ml_stream.rest_handlers.http.requests import (
     json_body,
     query,
     read_flag,
+    wire_format,
 )
 
 
@@ -108,3 +110,53 @@ def test_unknown_parameters_and_bad_flags_are_refused_by_name(query_string: str,
     with pytest.raises(InvalidRequest) as refused:
         check_query(scope(), query(scope(query_string)))
     assert refused.value.reason == reason
+
+
+INTERFACE = {"_llm_interface": "openai/v1/chat/completions"}
+
+
+@pytest.mark.parametrize(
+    ("accept", "query_parameters", "model_parameters", "expected"),
+    [
+        (None, {}, {}, NDJSON),
+        ("*/*", {}, {}, NDJSON),
+        ("application/x-ndjson", {}, {}, NDJSON),
+        ("text/event-stream", {}, {}, SSE),
+        ("Text/Event-Stream; q=1", {}, {}, SSE),
+        ("application/json, text/event-stream", {}, {}, SSE),
+        ("application/x-ndjson, text/event-stream", {}, {}, SSE),
+        ("application/json, application/x-ndjson", {}, {}, NDJSON),
+        ("application/json", {}, {}, None),
+        ("Application/JSON; charset=utf-8, application/json ", {}, {}, None),
+        ("application/json, */*", {}, {}, NDJSON),
+        (None, {}, INTERFACE, SSE),
+        ("*/*", {}, INTERFACE, SSE),
+        ("application/x-ndjson", {}, INTERFACE, NDJSON),
+        ("application/json", {}, INTERFACE, None),
+        (None, {"stream": "false"}, INTERFACE, None),
+        ("text/event-stream", {"stream": "false"}, {}, None),
+        ("application/json", {"stream": "true"}, {}, None),
+        (None, {"stream": "true"}, {}, NDJSON),
+        (None, {"stream": ""}, {}, NDJSON),
+        (None, {"format": "sse"}, {}, SSE),
+        (None, {"format": "json"}, INTERFACE, NDJSON),
+        (None, {"format": "ndjson"}, INTERFACE, NDJSON),
+        ("text/event-stream", {"format": "json"}, {}, NDJSON),
+        ("application/json", {"format": "sse", "stream": "false"}, {}, SSE),
+    ],
+)
+def test_the_client_chooses_the_format(
+    accept: str | None,
+    query_parameters: dict[str, str],
+    model_parameters: dict[str, str],
+    expected: WireFormat | None,
+) -> None:
+    scope: dict[str, Any] = {"headers": [] if accept is None else [(b"accept", accept.encode())]}
+    assert wire_format(scope, query_parameters, model_parameters) is expected
+
+
+@pytest.mark.parametrize("name", ["xml", "", "SSE"])
+def test_an_unknown_format_is_refused(name: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        wire_format({"headers": []}, {"format": name}, {})
+    assert refused.value.reason == f"Unknown format [{name}]; use sse or json"

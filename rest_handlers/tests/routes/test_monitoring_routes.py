@@ -8,8 +8,7 @@ from starlette.applications import Starlette
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
-from opensearch_ml_stream.rest_handlers.routes.monitoring.profiles import profile_routes
-from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
+from opensearch_ml_stream.rest_handlers.routes.monitoring import profile_routes, stats_routes
 from tests.asgi_exchange import send_request
 from tests.recording_gate import CALLER, RecordingGate
 from tests.recording_services import RecordingProfiles, RecordingStats

@@ -4,7 +4,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import CHUNK_WRITER
 from tests.asgi_exchange import JSON_HEADERS, SECURITY_HEADERS, Exchange, send_request
 from tests.scripted_predictions import QUESTION, STREAM_PATH, Last, ScriptedPredictions, Sidecar, text
 

@@ -19,10 +19,10 @@ from opensearch_ml_stream.rest_handlers.http.requests import check_query, json_b
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,
     InFlightResponses,
+    send_prediction,
 )
-from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema, summary_of
-from opensearch_ml_stream.rest_handlers.openapi.schemas import OBJECT
-from opensearch_ml_stream.rest_handlers.routes.prediction_responses import send_prediction
+from opensearch_ml_stream.rest_handlers.openapi_schemas import OBJECT
+from opensearch_ml_stream.rest_handlers.operation_description import FLAG, OperationDescription, Schema, summary_of
 
 _BODY: Schema = {
     "type": "object",

@@ -14,7 +14,7 @@ from opensearch_ml_stream.extensions.front_door.request_heads import RequestHead
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from opensearch_ml_stream.plugin.upstream.http1.response_head import Head
 from opensearch_ml_stream.plugin.upstream.network_errors import BrokenConnection
-from opensearch_ml_stream.rest_handlers.http.relay_extensions import (
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import (
     BROKEN,
     HTTP_TRAILERS,
     INFORMATIONAL,

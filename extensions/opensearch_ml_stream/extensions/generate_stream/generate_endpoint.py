@@ -31,8 +31,8 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,
     InFlightResponses,
 )
-from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
-from opensearch_ml_stream.rest_handlers.openapi.schemas import STRING
+from opensearch_ml_stream.rest_handlers.openapi_schemas import STRING
+from opensearch_ml_stream.rest_handlers.operation_description import OperationDescription
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream, relay
 
 SETTING = "opensearch_ml_stream.generate_stream_model"

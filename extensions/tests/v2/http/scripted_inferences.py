@@ -20,7 +20,7 @@ from opensearch_ml_stream.extensions.v2.protocol.messages import (
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import CHUNK_WRITER
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.http.responses import plain_error_body

@@ -14,8 +14,8 @@ from opensearch_ml_stream.plugin.server.http1.head_cache import (
     RequestHead,
     parts_of_whole_request,
 )
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import DIRECT_EXCHANGE, HEAD_MEMO
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
-from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO
 from tests.server.client_connection import Bodies, Connection, settle
 
 HEAD = b"POST /a%%20b?c=d HTTP/1.1\r\nHost: h\r\n%b: %d\r\nX-Request-Id: me\r\n\r\n"

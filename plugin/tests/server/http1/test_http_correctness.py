@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, HALF_CLOSED
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import CHUNK_WRITER, HALF_CLOSED
 from tests.server.client_connection import Bodies, Connection, Requests, settle
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"

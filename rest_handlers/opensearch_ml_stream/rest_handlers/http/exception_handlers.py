@@ -1,5 +1,6 @@
 """MLStreamError and what Starlette raises become OpenSearch's error responses."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -9,14 +10,38 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MethodNotAllowed, MLStreamError, NotFound
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
-from opensearch_ml_stream.rest_handlers.http.ml_commons_routes import only_in_ml_commons
 from opensearch_ml_stream.rest_handlers.http.responses import (
     ERROR_FORM,
     error_response,
     json_response,
     options_response,
 )
+
+ONLY_THERE = {
+    "agents": r"agents(?:/.*)?",
+    "conversation memories": r"memory(?:/.*)?",
+    "memory containers": r"memory_containers(?:/.*)?",
+    "tools": r"tools(?:/.*)?",
+    "MCP servers": r"mcp(?:/.*)?",
+    "batch ingestions": r"_batch_ingestion",
+    "uploads of local models": r"models/(?:_register_meta|meta|[^/]+/(?:upload_)?chunk/[^/]+)",
+    "templates of context management": r"context_management(?:/.*)?",
+    "trainings": r"_train(?:_predict|AndPredict)?(?:/.*)?",
+    "executions of functions and tools": r"_execute(?:/.*)?",
+    "insights of indices": r"insights/.*|index_insight_config",
+}
+_PATTERNS = {what: re.compile(f"{re.escape(BASE_PATH)}/(?:{pattern})/?") for what, pattern in ONLY_THERE.items()}
+
+
+def only_in_ml_commons(path: str) -> str | None:
+    """Return the sentence for a path that ML Commons alone has, None for any other."""
+    for what, pattern in _PATTERNS.items():
+        if pattern.fullmatch(path):
+            return f"ML Commons has {what}, the sidecar does not; with --pass-through such requests go to the cluster"
+    return None
+
 
 Read = TypeVar("Read")
 

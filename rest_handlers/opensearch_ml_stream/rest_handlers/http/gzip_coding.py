@@ -13,9 +13,9 @@ from starlette.types import Scope
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
+from opensearch_ml_stream.connectors.wire_format import WireFormat
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import CHUNK_WRITER
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import Headers
-from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
 
 VARY: Headers = ((b"vary", b"Accept-Encoding"),)
 GZIP_HEADERS: Headers = ((b"content-encoding", b"gzip"), *VARY)
@@ -67,15 +67,15 @@ async def gzipped(body: bytes) -> bytes:
     return b"".join([*parts, compressor.flush()])
 
 
-class GzipFormat:
-    """A StreamFormat of one stream, compressed: what each call returns can be read as far as it goes.
+class GzipFormat(WireFormat):
+    """The format of one stream, compressed: the client can decompress at once what each call returns.
 
     All of it must be sent, and in the order of the calls.
     """
 
     __slots__ = ("_compress", "_flush", "_format", "content_type")
 
-    def __init__(self, plain: StreamFormat) -> None:
+    def __init__(self, plain: WireFormat) -> None:
         compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP + _STREAM_WINDOW_BITS, _STREAM_MEMORY_LEVEL)
         self._compress: Callable[[bytes], bytes] = compressor.compress
         self._flush: Callable[[int], bytes] = compressor.flush
@@ -94,6 +94,10 @@ class GzipFormat:
     def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the end of a complete stream."""
         return self._compress(self._format.last(chunks, ending, extra)) + self._flush(zlib.Z_FINISH)
+
+    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
+        """Encode the terminal object of a complete stream."""
+        return self._compress(self._format.ending(ending, extra)) + self._flush(zlib.Z_FINISH)
 
     def error(self, error: MLStreamError) -> bytes:
         """Encode the end of a failed stream."""

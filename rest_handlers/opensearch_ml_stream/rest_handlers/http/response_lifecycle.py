@@ -6,7 +6,7 @@ the provider is silent. Neither costs anything per chunk.
 """
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
@@ -17,15 +17,105 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Throttled, Unavailable
+from opensearch_ml_stream.connectors.wire_format import WireFormat
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import (
+    CHUNK_WRITER,
+    DIRECT_EXCHANGE,
+    HALF_CLOSED,
+    HEAD_MEMO,
+    REQUEST_NOTES,
+    ChunkWriter,
+    ClientWatcher,
+    DirectExchange,
+    RequestNotes,
+)
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, ChunkWriter, MessageWriter
-from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO, DirectExchange
-from opensearch_ml_stream.rest_handlers.http.head_lines import json_lines, stream_headers, stream_lines
-from opensearch_ml_stream.rest_handlers.http.host_and_origin import Headers
-from opensearch_ml_stream.rest_handlers.http.message_watch import start_watch
-from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import (
+    FOR_OWN_PAGES,
+    SECURITY_HEADERS,
+    Headers,
+    security_headers,
+)
 from opensearch_ml_stream.rest_handlers.http.responses import encoded_json_response, error_response, json_response
-from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
+
+_STREAM_HEADERS: Headers = ((b"cache-control", b"no-cache, no-transform"), (b"x-accel-buffering", b"no"))
+_OPAQUE_ID = "opaque_id_line"  # of the memo of a head
+
+
+def _lines(headers: Headers) -> bytes:
+    return b"".join([b"%b: %b\r\n" % pair for pair in headers])
+
+
+_STREAM_LINES = _lines(_STREAM_HEADERS)
+_LINES_FOR_OWN_PAGES = _lines(FOR_OWN_PAGES)
+
+
+def stream_lines(scope: Scope, content_type: str) -> bytes:
+    """Return the lines of a stream's head but `request_id_line`: the same for requests with equal heads."""
+    return b"content-type: %b\r\n%b%b%b" % (
+        content_type.encode(),
+        _STREAM_LINES,
+        _security_lines(scope),
+        _opaque_id_line(scope),
+    )
+
+
+def stream_headers(
+    scope: Scope, content_type: str, further: Headers, notes: RequestNotes | None
+) -> list[tuple[bytes, bytes]]:
+    """Return the same as headers, with further ones among them."""
+    headers = [(b"content-type", content_type.encode()), *_STREAM_HEADERS, *further, *security_headers(scope)]
+    headers += [pair for pair in scope["headers"] if pair[0] == b"x-opaque-id"][:1]
+    if notes is not None:
+        headers.append((b"x-request-id", notes.id.encode()))
+    return headers
+
+
+def json_lines(scope: Scope, length: int, notes: RequestNotes | None) -> bytes:
+    """Return the lines of the head of a body that is JSON."""
+    return (
+        b"cache-control: no-store\r\n%b%bcontent-length: %d\r\ncontent-type: application/json; charset=UTF-8\r\n%b"
+        % (
+            _opaque_id_line(scope),
+            _request_id_line(notes),
+            length,
+            _security_lines(scope),
+        )
+    )
+
+
+def _opaque_id_line(scope: Scope) -> bytes:
+    """Return the request's `X-Opaque-Id`, the first if there are several; the server has checked what is in it."""
+    memo = scope.get(HEAD_MEMO, {})
+    known: bytes | None = memo.get(_OPAQUE_ID)
+    if known is not None:
+        return known
+    values = [value for name, value in scope["headers"] if name == b"x-opaque-id"]
+    line = b"x-opaque-id: %b\r\n" % values[0] if values else b""
+    memo[_OPAQUE_ID] = line
+    return line
+
+
+def _request_id_line(notes: RequestNotes | None) -> bytes:
+    return b"" if notes is None else b"x-request-id: %b\r\n" % notes.id.encode()
+
+
+def _security_lines(scope: Scope) -> bytes:
+    headers: Headers | None = scope.get(SECURITY_HEADERS)
+    return _LINES_FOR_OWN_PAGES if headers is None else _lines(headers)
+
+
+async def watch_messages(receive: Receive, watcher: ClientWatcher) -> None:
+    """Tell the watcher of the client until it has disconnected. The body must have been received."""
+    while (kind := (await receive())["type"]) != "http.disconnect":
+        if kind == HALF_CLOSED:
+            watcher.client_half_closed()
+    watcher.client_disconnected()
+
+
+def start_watch(receive: Receive, watcher: ClientWatcher) -> asyncio.Task[None]:
+    """Watch in a task, which whoever starts it cancels."""
+    return asyncio.create_task(watch_messages(receive, watcher))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +197,29 @@ class InFlightResponses:
             response.interrupt(Unavailable("The server is stopping; the response is incomplete"))
 
 
+class MessageWriter:
+    """ChunkWriter of any ASGI server: what is written is held until `drain` sends it as `http.response.body`."""
+
+    __slots__ = ("_held", "_send", "last_write")
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._held = b""
+        self.last_write = monotonic()
+
+    def write_chunk(self, data: bytes) -> bool:
+        """Hold the chunk and return False."""
+        self.last_write = monotonic()
+        self._held += data
+        return False
+
+    async def drain(self) -> None:
+        """Send what is held, if anything."""
+        held, self._held = self._held, b""
+        if held:
+            await self._send({"type": "http.response.body", "body": held, "more_body": True})
+
+
 class InFlightResponse:
     """One response to one client. `wire` is its stream format, None for a response that is one JSON object.
 
@@ -126,7 +239,7 @@ class InFlightResponse:
         send: Send,
         in_flight: InFlightResponses,
         body: BodyReservation,
-        wire: StreamFormat | None = None,
+        wire: WireFormat | None = None,
     ) -> None:
         self._scope = scope
         self._receive = receive
@@ -178,19 +291,19 @@ class InFlightResponse:
             self._interrupted_by = reason
             self._task.cancel()
 
-    def become_stream(self, wire: StreamFormat, headers: Headers) -> None:
+    def become_stream(self, wire: WireFormat, headers: Headers) -> None:
         """Note the format of a response that has not begun, and further headers of its head."""
         self.wire = wire
         self._headers = headers
         self._look_after(self._in_flight.limits.first_event_wait - (monotonic() - self._begun))
 
-    async def start(self, wire: StreamFormat) -> None:
+    async def start(self, wire: WireFormat) -> None:
         """Begin the stream that the provider has begun."""
         self._body.release()  # sent, and let go of
         if not self.started:
             await self._send_head(wire)
 
-    async def _send_head(self, wire: StreamFormat) -> None:
+    async def _send_head(self, wire: WireFormat) -> None:
         """Commit to 200."""
         self.started = True
         if self.direct is not None and not self._headers:
@@ -288,7 +401,7 @@ class InFlightResponse:
         if not self._ended:
             self._look_after(self._in_flight.limits.heartbeat)
 
-    async def _keep_alive(self, wire: StreamFormat) -> None:
+    async def _keep_alive(self, wire: WireFormat) -> None:
         """Commit to 200 if that is still to be done, and send a heartbeat."""
         if not self.started:
             await self._send_head(wire)
@@ -299,7 +412,17 @@ class InFlightResponse:
     def _is_keeping_alive(self) -> bool:
         return self._keeping_alive is not None and not self._keeping_alive.done()
 
-    async def _send_heartbeat(self, wire: StreamFormat) -> None:
+    async def _send_heartbeat(self, wire: WireFormat) -> None:
         if not self._ended:
             self.writer.write_chunk(wire.heartbeat)
             await self.writer.drain()
+
+
+async def send_prediction(response: InFlightResponse, prediction: Awaitable[Mapping[str, Any] | bytes]) -> None:
+    """Send the prediction, an object or compact JSON, or its error, as the whole response."""
+    try:
+        body = await prediction
+    except MLStreamError as error:
+        await response.fail(error)
+    else:
+        await response.send_whole(body)

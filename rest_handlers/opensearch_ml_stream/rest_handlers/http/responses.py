@@ -17,8 +17,8 @@ from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
 from opensearch_ml_stream.rest_handlers.base_path import ErrorForm
 from opensearch_ml_stream.rest_handlers.http import yaml_text
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import REQUEST_NOTES
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers
-from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES
 from opensearch_ml_stream.rest_handlers.http.requests import header, is_yaml
 
 JSON_CONTENT_TYPE = "application/json; charset=UTF-8"

@@ -7,6 +7,7 @@ API's requests are read and its answers are written.
 
 from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
+from random import getrandbits
 from typing import Any, Protocol
 
 from starlette.requests import ClientDisconnect, Request
@@ -19,8 +20,8 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import HEAD_MEMO
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
-from opensearch_ml_stream.rest_handlers.http.direct_exchange import HEAD_MEMO
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.requests import (
     content_coding,
@@ -30,9 +31,12 @@ from opensearch_ml_stream.rest_handlers.http.requests import (
     read_body,
     whole_body,
 )
-from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
+    InFlightResponse,
+    InFlightResponses,
+    send_prediction,
+)
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream, relay
-from opensearch_ml_stream.rest_handlers.routes.prediction_responses import send_prediction
 
 
 class AnswerRequest(Protocol):
@@ -170,3 +174,11 @@ class AtPaths:
         """Handle a request."""
         application = self._at.get(scope["path"], self._router) if scope["type"] == "http" else self._router
         return application(scope, receive, send)  # no frame of its own, through which all of a stream would go
+
+
+def new_id() -> str:
+    """Return 32 hexadecimal digits that tell a response from all others.
+
+    They are no secret: nothing is kept or found by them. So the kernel is not asked for them, which is a system call.
+    """
+    return f"{getrandbits(128):032x}"

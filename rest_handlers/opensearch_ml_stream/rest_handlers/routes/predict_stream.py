@@ -4,7 +4,8 @@ A stream has two phases. Until the first bytes are due, every failure is an HTTP
 From then on, the response is a stream of whole objects that ends with exactly one terminal object, good or bad.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, Set
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,11 +17,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
-from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
+from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH, ErrorForm, Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import HEAD_MEMO
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
-from opensearch_ml_stream.rest_handlers.http.direct_exchange import HEAD_MEMO
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import (
     BrowserPolicy,
@@ -28,14 +30,87 @@ from opensearch_ml_stream.rest_handlers.http.host_and_origin import (
     is_of_listed_page,
     preflight_response,
 )
-from opensearch_ml_stream.rest_handlers.http.requests import FORMATS, LLM_INTERFACE, json_body, read_body, whole_body
-from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
-from opensearch_ml_stream.rest_handlers.http.responses import ERROR_FORM, error_response
-from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
-from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema
-from opensearch_ml_stream.rest_handlers.openapi.schemas import PREDICT
-from opensearch_ml_stream.rest_handlers.routes.predict_head import PredictHead, read_head
-from opensearch_ml_stream.rest_handlers.routes.prediction_responses import send_prediction
+from opensearch_ml_stream.rest_handlers.http.requests import (
+    FORMATS,
+    LLM_INTERFACE,
+    check_query,
+    content_coding,
+    header,
+    is_json,
+    json_body,
+    query,
+    read_body,
+    whole_body,
+    wire_format,
+)
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
+    InFlightResponse,
+    InFlightResponses,
+    send_prediction,
+)
+from opensearch_ml_stream.rest_handlers.http.responses import ERROR_FORM, error_response, wants_compact_json
+from opensearch_ml_stream.rest_handlers.openapi_schemas import PREDICT
+from opensearch_ml_stream.rest_handlers.operation_description import FLAG, OperationDescription, Schema
+
+_PATTERN = re.compile(
+    f"{BASE_PATH}/(?:models/([^/]+)/(_predict|_predict/stream|_batch_predict)|_predict/([^/]+)/([^/]+))/?"
+)
+_OF_STREAMS = (actions.PREDICT_STREAM, actions.PREDICT)
+_OF_WHOLE_ONES = (actions.PREDICT,)
+
+
+class PredictHead:
+    """`any_host` is whether the host name was left unchecked, `actions` are those that the caller needs one of.
+
+    `algorithm` is None where the path names none; `coding` is the body's, `is_checked` says of the query that it was
+    found good, `wants_compact_json` is of a whole response, `wires` are the formats of a stream.
+    """
+
+    __slots__ = (
+        "_query", "actions", "algorithm", "any_host", "coding", "is_batch", "is_checked", "is_json", "is_stream",
+        "model_id", "wants_compact_json", "wires",
+    )  # fmt: skip
+
+    def __init__(self, scope: Scope, path: re.Match[str], *, any_host: bool) -> None:
+        self.model_id: str = path[1] or path[4]
+        self.algorithm: str | None = path[3]
+        self.is_stream = path[2] == "_predict/stream"
+        self.is_batch = path[2] == "_batch_predict"
+        self.any_host = any_host
+        self.actions = _OF_STREAMS if self.is_stream else _OF_WHOLE_ONES
+        self.is_json = is_json(header(scope, b"content-type"))
+        self._query = query(scope)
+        self.is_checked = False
+        self.coding = content_coding(scope)
+        self.wants_compact_json = wants_compact_json(scope, self._query)
+        self.wires = _Wires(scope, self._query)
+
+    def check_query(self, scope: Scope, accepted: Set[str]) -> None:
+        """Raise InvalidRequest for what the query may not say."""
+        check_query(scope, self._query, accepted)
+        self.is_checked = True
+
+
+class _Wires(dict[bool, WireFormat | None]):
+    """The formats of streamed responses, by whether a request has `_llm_interface`; see `wire_format` of requests."""
+
+    __slots__ = ("_headers", "_query")
+
+    def __init__(self, scope: Scope, query: Mapping[str, str]) -> None:
+        super().__init__()
+        self._headers = {"headers": scope["headers"]}
+        self._query = query
+
+    def __missing__(self, is_of_llm: bool) -> WireFormat | None:
+        wire = self[is_of_llm] = wire_format(self._headers, self._query, {LLM_INTERFACE: ""} if is_of_llm else {})
+        return wire
+
+
+def read_head(scope: Scope, *, any_host: bool) -> PredictHead | None:
+    """Return the head of a request for a prediction, of any method; None if the path is not of one."""
+    path = _PATTERN.fullmatch(scope["path"])
+    return None if path is None else PredictHead(scope, path, any_host=any_host)
+
 
 _QUERY_PARAMETERS: Mapping[str, Schema] = {"format": {"enum": list(FORMATS)}, "stream": FLAG}
 _MODEL = f"{BASE_PATH}/models/{{model_id}}"
@@ -256,7 +331,7 @@ class PredictStream:
 
 
 async def relay(
-    response: InFlightResponse, opening: AbstractAsyncContextManager[ProviderStream], wire: StreamFormat
+    response: InFlightResponse, opening: AbstractAsyncContextManager[ProviderStream], wire: WireFormat
 ) -> None:
     """Relay the stream from its first chunk to the terminal object."""
     encode, writer = wire.chunks, response.writer

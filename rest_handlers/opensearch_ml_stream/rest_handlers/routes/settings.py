@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from starlette.routing import Route
 
 from opensearch_ml_stream.rest_handlers import actions
-from opensearch_ml_stream.rest_handlers.openapi.schemas import SETTINGS
+from opensearch_ml_stream.rest_handlers.openapi_schemas import SETTINGS
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Entry,
     Operation,

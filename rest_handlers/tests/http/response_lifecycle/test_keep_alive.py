@@ -8,7 +8,8 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, MessageWriter
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import CHUNK_WRITER
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import MessageWriter
 from tests.asgi_exchange import JSON_HEADERS, Exchange
 from tests.scripted_predictions import (
     BODY,

@@ -8,7 +8,7 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.wire_format import NDJSON
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import HALF_CLOSED
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import HALF_CLOSED
 from tests.asgi_exchange import JSON_HEADERS, Exchange
 from tests.scripted_predictions import BODY, LIMITS, STREAM_PATH, ScriptedPredictions, Sidecar, stream_request, text
 from tests.virtual_time import in_virtual_time

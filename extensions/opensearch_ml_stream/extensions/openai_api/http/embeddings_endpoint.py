@@ -20,9 +20,12 @@ from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.registry.models_by_name import ModelsByName
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
-from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
+    InFlightResponse,
+    InFlightResponses,
+    send_prediction,
+)
 from opensearch_ml_stream.rest_handlers.routes.posted_object import PostedObject
-from opensearch_ml_stream.rest_handlers.routes.prediction_responses import send_prediction
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.responses_items import 
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_request import read_responses_request
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Gate
-from opensearch_ml_stream.rest_handlers.routes.response_ids import new_id
+from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import new_id
 from opensearch_ml_stream.rest_handlers.routes.token_count_endpoint import CountRequest
 
 _NEEDS_A_STORE: Mapping[str, str] = {

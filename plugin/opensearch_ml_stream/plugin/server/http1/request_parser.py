@@ -9,7 +9,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.server.http1.head_cache import HeadCache, RequestHead
 from opensearch_ml_stream.plugin.server.http1.limits import MAX_HEAD_BYTES, MAX_HEADERS
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, head_too_large, not_http
-from opensearch_ml_stream.rest_handlers.http.direct_exchange import HEAD_MEMO
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import HEAD_MEMO
 from opensearch_ml_stream.rest_handlers.http.requests import plain_id
 
 _FRAMING = (b"content-length", b"transfer-encoding")

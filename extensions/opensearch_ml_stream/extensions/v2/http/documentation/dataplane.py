@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from opensearch_ml_stream.extensions.v2.http.documentation.inference_schemas import SCHEMAS, ref
 from opensearch_ml_stream.extensions.v2.http.documentation.operations import OPERATIONS, VERSION, V2Operation
-from opensearch_ml_stream.rest_handlers.openapi.description import Schema
-from opensearch_ml_stream.rest_handlers.openapi.schemas import STRING
+from opensearch_ml_stream.rest_handlers.openapi_schemas import STRING
+from opensearch_ml_stream.rest_handlers.operation_description import Schema
 
 PROMPT = "What is the capital of France?"
 _TEXTS = {"role": "user", "type": "text"}  # of chat messages, as Seldon's LLM module writes them

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from opensearch_ml_stream.extensions.v2.protocol.messages import DATATYPES, InferenceRequest, RequestedOutput, Tensor
-from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, Schema
-from opensearch_ml_stream.rest_handlers.openapi.schemas import OBJECT, STRING, value_schema
+from opensearch_ml_stream.rest_handlers.openapi_schemas import OBJECT, STRING, value_schema
+from opensearch_ml_stream.rest_handlers.operation_description import FLAG, Schema
 
 
 def ref(name: str) -> Schema:

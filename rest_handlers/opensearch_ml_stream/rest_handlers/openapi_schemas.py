@@ -26,7 +26,7 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     TextDocsInput,
     TextSimilarityInput,
 )
-from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, Schema
+from opensearch_ml_stream.rest_handlers.operation_description import FLAG, Schema
 
 STRING: Schema = {"type": "string"}
 OBJECT: Schema = {"type": "object"}

@@ -1,1 +1,0 @@
-"""Routes of what configures models and cluster."""
