@@ -9,12 +9,13 @@ import pytest
 from opensearch_ml_stream.connectors import providers
 from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin, responses, text_completions
+from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
 from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import KIN
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
+from opensearch_ml_stream.connectors.providers import openai_completions, openai_responses
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
@@ -95,8 +96,8 @@ def _spec_of(all_known: KnownProviders, url: str) -> StreamSpec | None:
         ("https://router.huggingface.co/v1/chat/completions", KIN),
         ("https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1/chat/completions", KIN),
         ("https://h/api.openai.com/v1/chat/completions", KIN),
-        ("http://localhost:8000/v1/completions", text_completions.DIALECT),
-        ("https://api.openai.com/v1/responses", responses.DIALECT),
+        ("http://localhost:8000/v1/completions", openai_completions.DIALECT),
+        ("https://api.openai.com/v1/responses", openai_responses.DIALECT),
     ],
 )
 def test_a_host_of_openais_kin_has_its_own_dialect(url: str, dialect: Dialect) -> None:

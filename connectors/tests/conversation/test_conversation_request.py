@@ -20,11 +20,11 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
 )
 from opensearch_ml_stream.connectors.conversation.conversation_request import ConversationTemplate
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.dialects.ollama_messages import OLLAMA
 from opensearch_ml_stream.connectors.documents import PREDICT, Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.predict.model_inputs import ChatForm, ModelInputs, find_model_inputs
+from opensearch_ml_stream.connectors.providers.ollama import DIALECT as OLLAMA
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec

@@ -18,8 +18,8 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
     Turn,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.converse import CLAUDE_CONVERSE, CONVERSE
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.providers.bedrock_converse import CLAUDE_CONVERSE, CONVERSE
 from tests.conversation.rich_conversation import MEMBERS, RICH, SCHEMA, Dropping, DroppingAll
 
 POINT = {"cachePoint": {"type": "default"}}

@@ -8,14 +8,14 @@ import pytest
 
 from opensearch_ml_stream.connectors.conversation.conversation import OPTION_NAMES, Conversation
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
-from opensearch_ml_stream.connectors.conversation.dialects.cohere_messages import COHERE
-from opensearch_ml_stream.connectors.conversation.dialects.dashscope_messages import DASHSCOPE
 from opensearch_ml_stream.connectors.conversation.dialects.gemini_contents import GEMINI
-from opensearch_ml_stream.connectors.conversation.dialects.gemini_steps import GEMINI_INTERACTIONS
-from opensearch_ml_stream.connectors.conversation.dialects.ollama_messages import OLLAMA
-from opensearch_ml_stream.connectors.conversation.dialects.workers_ai_messages import WORKERS_AI
 from opensearch_ml_stream.connectors.documents import connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.providers.cohere import DIALECT as COHERE
+from opensearch_ml_stream.connectors.providers.dashscope import DIALECT as DASHSCOPE
+from opensearch_ml_stream.connectors.providers.gemini_interactions import DIALECT as GEMINI_INTERACTIONS
+from opensearch_ml_stream.connectors.providers.ollama import DIALECT as OLLAMA
+from opensearch_ml_stream.connectors.providers.workers_ai_run import DIALECT as WORKERS_AI
 from opensearch_ml_stream.connectors.selection.spec_for import choose_spec
 from tests.conversation.common_conversation import TOOLS, refused, said, turn, write
 

@@ -7,8 +7,8 @@ from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages im
     ANTHROPIC_MESSAGES,
     HOSTED_MESSAGES,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.converse import CLAUDE_CONVERSE, CONVERSE
 from opensearch_ml_stream.connectors.documents import Action, Connector
+from opensearch_ml_stream.connectors.providers.bedrock_converse import CLAUDE_CONVERSE, CONVERSE
 from opensearch_ml_stream.connectors.selection.spec_for import choose_spec
 
 BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com/model/"

@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
 )
 from opensearch_ml_stream.connectors.conversation.dialects.gemini_contents import GEMINI, SKIP_VALIDATION
-from opensearch_ml_stream.connectors.conversation.dialects.gemini_steps import GEMINI_INTERACTIONS
+from opensearch_ml_stream.connectors.providers.gemini_interactions import DIALECT as GEMINI_INTERACTIONS
 from tests.conversation.common_conversation import (
     CALLS,
     PICTURE,

@@ -16,10 +16,10 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
-from opensearch_ml_stream.connectors.conversation.dialects.cohere_messages import COHERE
-from opensearch_ml_stream.connectors.conversation.dialects.dashscope_messages import DASHSCOPE
-from opensearch_ml_stream.connectors.conversation.dialects.ollama_messages import OLLAMA
-from opensearch_ml_stream.connectors.conversation.dialects.workers_ai_messages import WORKERS_AI
+from opensearch_ml_stream.connectors.providers.cohere import DIALECT as COHERE
+from opensearch_ml_stream.connectors.providers.dashscope import DIALECT as DASHSCOPE
+from opensearch_ml_stream.connectors.providers.ollama import DIALECT as OLLAMA
+from opensearch_ml_stream.connectors.providers.workers_ai_run import DIALECT as WORKERS_AI
 from tests.conversation.common_conversation import CALLS, PICTURE, RICH, TOOLS, WEATHER, refused, said, turn, write
 
 FUNCTIONS = [

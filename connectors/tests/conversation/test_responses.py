@@ -17,8 +17,8 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
     Turn,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.responses import DIALECT
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.providers.openai_responses import DIALECT
 from tests.conversation.conversations import ASKED, RICH, SCHEMA, asking
 from tests.conversation.refusals import Dropped, refuse
 

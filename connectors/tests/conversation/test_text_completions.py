@@ -13,8 +13,8 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
     Turn,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.text_completions import DIALECT
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.providers.openai_completions import DIALECT
 from tests.conversation.conversations import ASKED, asking
 from tests.conversation.refusals import Dropped, refuse
 

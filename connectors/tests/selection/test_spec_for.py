@@ -11,11 +11,11 @@ from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages im
     HOSTED_MESSAGES,
 )
 from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import KIN
-from opensearch_ml_stream.connectors.conversation.dialects.converse import CLAUDE_CONVERSE, CONVERSE
 from opensearch_ml_stream.connectors.documents import Action, Connector, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.providers.bedrock_converse import CLAUDE_CONVERSE, CONVERSE
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
 from opensearch_ml_stream.connectors.selection.spec_for import choose_spec, spec_for
 

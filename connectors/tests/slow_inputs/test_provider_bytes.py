@@ -23,7 +23,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.non_stream_response import non_stream_response
-from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
+from opensearch_ml_stream.connectors.providers.openai_chat import ToolCalls
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE

@@ -1,6 +1,7 @@
 """Plain-text framing: the whole body is the text, and every read is an event."""
 
-from opensearch_ml_stream.connectors.decoding.contract import truncated
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.syntax.provider_json import BYTE_ORDER_MARK
@@ -50,3 +51,18 @@ def _unfinished_bytes(data: bytes) -> int:
         if byte < 0x80:
             return 0
     return 0
+
+
+class PlainTextBody:
+    """Reads events of the plain-text framing. Bytes that are not UTF-8 become U+FFFD."""
+
+    __slots__ = ()
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the event's data as text."""
+        chunks.append(Chunk(event.data.decode("utf-8", "replace")))
+        return None
+
+    def end_of_input(self) -> Outcome:
+        """Return a good ending: the stream has no terminator."""
+        return Ending()

@@ -4,13 +4,32 @@ https://www.alibabacloud.com/help/en/model-studio/qwen-api-via-dashscope. A head
 `incremental_output` among the parameters makes each event hold what is new. An event without a finish reason says
 `"null"`. There is no terminator: the body ends after the event with the finish reason. Errors are events named `error`
 (dashscope/api_entities/http_request.py of dashscope-sdk-python).
+
+In a request the messages of a conversation are in `input.messages`, its options and tools in `parameters`. Content is
+a string, or a list where it has media or cache marks. Reasoning of an earlier answer is left out: the documentation
+says that it is not sent back. The text of a failed tool's result says that it failed. An effort of reasoning becomes a
+budget of tokens.
 """
 
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
+from opensearch_ml_stream.connectors.conversation.conversation import Conversation, Media, Part, Text
+from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
-from opensearch_ml_stream.connectors.conversation.dialects.dashscope_messages import DASHSCOPE as DIALECT
+from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names
+from opensearch_ml_stream.connectors.conversation.dialects.functions import (
+    refuse_strict,
+    write_function,
+    write_messages,
+)
+from opensearch_ml_stream.connectors.conversation.dialects.written_options import reasoning_budget, write_options
+from opensearch_ml_stream.connectors.conversation.dialects.written_parts import (
+    data_url,
+    refuse_details,
+    schema,
+    texts,
+)
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
@@ -19,8 +38,7 @@ from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.providers.growing_text import PiecesOrVersions
-from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
-from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
@@ -81,6 +99,91 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
         reasoning_tokens=event_fields.count(output_details.get("reasoning_tokens")),
         cache_write_tokens=event_fields.count(input_details.get("cache_creation_input_tokens")),
     )
+
+
+_OPTIONS = {
+    "max_tokens": "max_tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "stop": "stop",
+    "seed": "seed",
+    "presence_penalty": "presence_penalty",
+}
+_WRITTEN_HERE = ("reasoning_effort", "reasoning_tokens", "reasoning_summary")  # thinking is given where there is any
+
+_Member = dict[str, Any]
+
+
+def _write(conversation: Conversation, refuse: Refuse) -> _Member:
+    refuse_names(conversation, refuse)
+    refuse_details(conversation, refuse)
+    parameters = {
+        "result_format": "message",
+        **write_options(conversation, refuse, _OPTIONS, besides=_WRITTEN_HERE),
+        **_tools(conversation, refuse),
+        **_answer_format(conversation),
+        **_thinking(conversation, refuse),
+    }
+    return {"input": {"messages": write_messages(conversation, refuse, _content)}, "parameters": parameters}
+
+
+def _content(parts: tuple[Part, ...], conversation: Conversation, refuse: Refuse) -> str | list[_Member]:
+    content: list[_Member] = []
+    for part in parts:
+        if isinstance(part, Media) and part.kind in ("image", "audio") and data_url(part):
+            content.append({part.kind: data_url(part), **_cache(part)})
+        elif isinstance(part, Text | Media):
+            content += [{"text": text, **_cache(part)} for text in texts([part], conversation, refuse)]
+    is_plain = all(part.keys() == {"text"} for part in content)
+    return "\n".join(part["text"] for part in content) if is_plain else content
+
+
+def _cache(part: Text | Media) -> _Member:
+    return {} if part.cache is None else {"cache_control": {"type": part.cache.get("type", "ephemeral")}}
+
+
+def _tools(conversation: Conversation, refuse: Refuse) -> _Member:
+    if not conversation.tools:
+        return {}
+    refuse_strict(conversation, refuse)
+    written: _Member = {"tools": [write_function(tool) for tool in conversation.tools]}
+    if conversation.parallel_tool_calls is not None:
+        written["parallel_tool_calls"] = conversation.parallel_tool_calls
+    choice = conversation.tool_choice
+    if choice is not None and choice.mode == "required":
+        refuse(conversation.member("tool_choice"), "the provider takes auto, none or the name of a tool")
+    elif choice is not None:
+        named = {"type": "function", "function": {"name": choice.name}}
+        written["tool_choice"] = named if choice.mode == "named" else choice.mode
+    return written
+
+
+def _answer_format(conversation: Conversation) -> _Member:
+    asked = conversation.answer_format
+    if asked is None:
+        return {}
+    wanted = schema(asked)
+    if wanted is None:
+        return {"response_format": {"type": "json_object"}}
+    strict = {} if asked.strict is None else {"strict": asked.strict}
+    described = {"name": asked.name or "answer", "schema": wanted, **strict}
+    return {"response_format": {"type": "json_schema", "json_schema": described}}
+
+
+def _thinking(conversation: Conversation, refuse: Refuse) -> _Member:
+    budget = reasoning_budget(conversation, refuse)
+    if budget:
+        return {"enable_thinking": True, "thinking_budget": budget}
+    return {} if budget is None else {"enable_thinking": False}
+
+
+DIALECT = Dialect(
+    name="dashscope",
+    write=_write,
+    turns=("input.messages",),
+    instead_of={"input.messages": ("input.prompt", "input.history")},
+)
 
 
 DASHSCOPE = StreamSpec(

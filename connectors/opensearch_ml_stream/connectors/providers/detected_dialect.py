@@ -9,7 +9,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.decoding.contract import EventReader, Finishing, Outcome, truncated
-from opensearch_ml_stream.connectors.decoding.plain_text import PLAIN_TEXT
+from opensearch_ml_stream.connectors.decoding.plain_text import PLAIN_TEXT, PlainTextBody
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider_errors import error_in, error_without_result, without_answer
 from opensearch_ml_stream.connectors.providers.anthropic import Anthropic
@@ -32,7 +32,6 @@ from opensearch_ml_stream.connectors.providers.open_inference import OpenInferen
 from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat
 from opensearch_ml_stream.connectors.providers.openai_completions import OpenAICompletions
 from opensearch_ml_stream.connectors.providers.openai_responses import OpenAIResponses
-from opensearch_ml_stream.connectors.providers.plain_text_body import PlainTextBody
 from opensearch_ml_stream.connectors.providers.text_generation_inference import TextGenerationInference
 from opensearch_ml_stream.connectors.providers.watsonx import WatsonxGeneration
 from opensearch_ml_stream.connectors.providers.workers_ai import WorkersAI

@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishi
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider_errors import error_without_result, read_error
-from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
+from opensearch_ml_stream.connectors.providers.openai_chat import ToolCalls
 
 
 class WorkersAI:

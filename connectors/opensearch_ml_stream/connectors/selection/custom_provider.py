@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider_errors import error_in, error_without_result, read_error, without_answer
 from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeTextDiff
-from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
+from opensearch_ml_stream.connectors.providers.openai_chat import ToolCalls
 from opensearch_ml_stream.connectors.syntax.jsonpath import JSONPath
 from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 

@@ -19,11 +19,10 @@ from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStr
 from opensearch_ml_stream.connectors.decoding.contract import Framing
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
-from opensearch_ml_stream.connectors.decoding.plain_text import PlainTextFraming
+from opensearch_ml_stream.connectors.decoding.plain_text import PlainTextBody, PlainTextFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
-from opensearch_ml_stream.connectors.providers.plain_text_body import PlainTextBody
 from opensearch_ml_stream.connectors.providers.sagemaker import SAGEMAKER, sagemaker_spec
 from opensearch_ml_stream.connectors.selection.custom_provider import CustomProvider, EventRules
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
