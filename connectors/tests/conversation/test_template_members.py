@@ -7,9 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.conversation.conversation import Conversation
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.joined_turns import CannotBeTold
-from opensearch_ml_stream.connectors.conversation.template_members import TemplateMembers
-from opensearch_ml_stream.connectors.conversation.template_tree import MAX_FOLLOWED
+from opensearch_ml_stream.connectors.conversation.template_members import MAX_FOLLOWED, CannotBeTold, TemplateMembers
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.template import MAX_PLACEHOLDERS, ConnectorParameters, Template
 from tests.counted_work import steps

@@ -27,19 +27,19 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Tool,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse, TokenCounting
-from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import (
-    Message,
-    refuse_names,
-    refuse_part,
-    refuse_rest,
-    to_messages,
-)
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
     DEFAULT_MAX_TOKENS,
     refuse_heat,
     write_thinking,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.written_parts import parse_arguments
+from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
+    Message,
+    parse_arguments,
+    refuse_names,
+    refuse_part,
+    refuse_rest,
+    to_messages,
+)
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated

@@ -13,21 +13,20 @@ from typing import Any
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.conversation.conversation import Call, Conversation, Media, Part, Result, Text
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names
-from opensearch_ml_stream.connectors.conversation.dialects.functions import (
-    refuse_one_at_a_time,
-    write_call,
-    write_function,
-    write_result,
-)
-from opensearch_ml_stream.connectors.conversation.dialects.written_options import reasoning_budget, write_options
-from opensearch_ml_stream.connectors.conversation.dialects.written_parts import (
+from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
     SYSTEM_ROLES,
     data_url,
     messages_of,
+    reasoning_budget,
     reasoning_text,
+    refuse_names,
+    refuse_one_at_a_time,
     schema,
     texts,
+    write_call,
+    write_function,
+    write_options,
+    write_result,
 )
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated

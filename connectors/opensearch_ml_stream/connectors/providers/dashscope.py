@@ -17,18 +17,17 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.conversation.conversation import Conversation, Media, Part, Text
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
-from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names
-from opensearch_ml_stream.connectors.conversation.dialects.functions import (
-    refuse_strict,
-    write_function,
-    write_messages,
-)
-from opensearch_ml_stream.connectors.conversation.dialects.written_options import reasoning_budget, write_options
-from opensearch_ml_stream.connectors.conversation.dialects.written_parts import (
+from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
     data_url,
+    reasoning_budget,
     refuse_details,
+    refuse_names,
+    refuse_strict,
     schema,
     texts,
+    write_function,
+    write_messages,
+    write_options,
 )
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated

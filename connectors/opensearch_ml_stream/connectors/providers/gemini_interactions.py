@@ -28,21 +28,20 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names, refuse_part
-from opensearch_ml_stream.connectors.conversation.dialects.functions import refuse_one_at_a_time
 from opensearch_ml_stream.connectors.conversation.dialects.gemini_contents import service_tier
-from opensearch_ml_stream.connectors.conversation.dialects.written_options import (
-    reasoning_effort,
-    wants_summary,
-    write_options,
-)
-from opensearch_ml_stream.connectors.conversation.dialects.written_parts import (
+from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
     SYSTEM_ROLES,
     arguments,
     media_type,
+    reasoning_effort,
+    refuse_names,
+    refuse_one_at_a_time,
+    refuse_part,
     schema,
     system_texts,
     tool_names,
+    wants_summary,
+    write_options,
 )
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated

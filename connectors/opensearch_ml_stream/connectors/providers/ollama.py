@@ -15,25 +15,25 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usag
 from opensearch_ml_stream.connectors.conversation.conversation import Call, Conversation, Media, Part, Result, Turn
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
-from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names, refuse_part
-from opensearch_ml_stream.connectors.conversation.dialects.functions import (
-    callable_tools,
-    refuse_forced_calls,
-    refuse_one_at_a_time,
-    refuse_strict,
-    write_function,
-)
-from opensearch_ml_stream.connectors.conversation.dialects.written_options import reasoning_effort, write_options
-from opensearch_ml_stream.connectors.conversation.dialects.written_parts import (
+from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
     SYSTEM_ROLES,
     arguments,
+    callable_tools,
     messages_of,
+    reasoning_effort,
     reasoning_text,
     refuse_details,
+    refuse_forced_calls,
+    refuse_names,
+    refuse_one_at_a_time,
+    refuse_part,
+    refuse_strict,
     result_text,
     schema,
     texts,
     tool_names,
+    write_function,
+    write_options,
 )
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated

@@ -11,22 +11,20 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.conversation.conversation import Conversation, Media, Part, Text
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import refuse_names
-from opensearch_ml_stream.connectors.conversation.dialects.functions import (
+from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
     callable_tools,
-    refuse_forced_calls,
-    refuse_one_at_a_time,
-    refuse_strict,
-    write_function,
-    write_messages,
-)
-from opensearch_ml_stream.connectors.conversation.dialects.written_options import write_options
-from opensearch_ml_stream.connectors.conversation.dialects.written_parts import (
     data_url,
     refuse_details,
+    refuse_forced_calls,
+    refuse_names,
+    refuse_one_at_a_time,
+    refuse_strict,
     schema,
     texts,
     tool_names,
+    write_function,
+    write_messages,
+    write_options,
 )
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming

@@ -29,15 +29,15 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Tool,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, Dialect, Refuse, TokenCounting
-from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import (
+from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
     Message,
+    parse_arguments,
     refuse_names,
     refuse_part,
     refuse_rest,
     to_messages,
+    wants_summary,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.written_options import wants_summary
-from opensearch_ml_stream.connectors.conversation.dialects.written_parts import parse_arguments
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Finishing, Outcome
 from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls, finish_reason
