@@ -7,8 +7,7 @@ from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from opensearch_ml_stream.connectors.decoding.contract import EventReader, Framing, StreamDecoder
-from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.decoder import Decoder, FastPathDecoder
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
 
@@ -117,7 +116,7 @@ class StreamSpec:
     """How one provider streams. `framing` and `reader` are called once per stream: both keep state.
 
     `has_fast_path` says that the framing is SSE and that an event which differs from the one before only in its text
-    changes nothing else (usage, model, finish reason), so that `decoding.fast_path` may skip parsing it.
+    changes nothing else (usage, model, finish reason), so that `FastPathDecoder` may skip parsing it.
     """
 
     name: str

@@ -4,8 +4,7 @@ from functools import partial
 
 from opensearch_ml_stream.connectors.conversation.as_sent import DecoderAsSent
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
-from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.decoder import Decoder, FastPathDecoder
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 
 

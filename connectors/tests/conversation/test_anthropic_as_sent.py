@@ -15,8 +15,7 @@ from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages im
     HOSTED_MESSAGES,
 )
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
-from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.decoder import Decoder, FastPathDecoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
 from tests.conversation.sent_streams import decoder_as_sent

@@ -8,8 +8,7 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, to_chunk_list
 from opensearch_ml_stream.connectors.conversation.answer import whole_calls
 from opensearch_ml_stream.connectors.decoding.contract import Framing, Outcome
-from opensearch_ml_stream.connectors.decoding.decoder import MAX_KEPT_ARGUMENTS, Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.decoder import MAX_KEPT_ARGUMENTS, Decoder, FastPathDecoder
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming

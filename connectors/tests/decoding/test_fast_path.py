@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, ChunkParts, Ending, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Finishing, Outcome
-from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import (
+from opensearch_ml_stream.connectors.decoding.decoder import (
     EVENTS_TO_LEARN_FROM,
     LONG_READ_BYTES,
     MAX_LEARNED_FRAMES,
+    Decoder,
     FastPathDecoder,
 )
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming

@@ -28,8 +28,7 @@ import yaml
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Outcome
-from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.decoder import Decoder, FastPathDecoder
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.eventstream_frames import event, invoke_chunk
 

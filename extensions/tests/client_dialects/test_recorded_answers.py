@@ -14,8 +14,7 @@ from pydantic import TypeAdapter
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, Usage
 from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from opensearch_ml_stream.connectors.decoding.contract import Outcome
-from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.decoder import Decoder, FastPathDecoder
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.anthropic_api.messages_api import MessagesAPI

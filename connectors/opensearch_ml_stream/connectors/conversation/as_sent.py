@@ -1,7 +1,7 @@
 """Events as their provider sent them, for clients that speak its dialect.
 
 Those that say nothing but a piece of text are not among them: the text is enough, so that they can take the fast path
-(`decoding.fast_path`).
+(`FastPathDecoder`).
 """
 
 from collections.abc import Callable, Sequence

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.decoder import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.recorded_streams import join_chunks, tool

@@ -20,8 +20,7 @@ from typing import Any
 
 import yaml
 
-from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.decoder import Decoder, FastPathDecoder
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.eventstream_frames import event, invoke_chunk
 from tests.providers.recorded_streams import tool

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, to_chunk_list
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.decoder import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UnreadableEvent, UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE

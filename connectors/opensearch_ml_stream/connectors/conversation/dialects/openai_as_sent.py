@@ -1,7 +1,7 @@
 """What OpenAI's events say beside text, as they were sent: for clients of the same dialect.
 
 A client of the dialect gets each event, but for those that are text alone: of these the text is enough, so that they
-can take the fast path (`decoding.fast_path`). All that such an event says beside its text is what the event says that
+can take the fast path (`FastPathDecoder`). All that such an event says beside its text is what the event says that
 it is modelled on: the last one with a text that was given before the first that was not.
 """
 
