@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeR
 from opensearch_ml_stream.connectors.providers import openai_completions, openai_responses
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
-from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
+from opensearch_ml_stream.connectors.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.unstreamed_response import read_whole_response
 from tests.providers.recorded_streams import EXCHANGES, play

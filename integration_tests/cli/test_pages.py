@@ -16,7 +16,7 @@ from integration_tests.cli.demo_process import Demo
 from integration_tests.server.runtimes.pages.pasted_pages import blocks_of
 
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Parameters, Template
-from opensearch_ml_stream.connectors.selection.stream_parameter import FRAMINGS, read_stream_spec
+from opensearch_ml_stream.connectors.stream_parameter import FRAMINGS, read_stream_spec
 
 PAGES = ("api.md", "providers.md", "operations.md", "settings.md")
 DOCS = Path(__file__).parents[2] / "docs"

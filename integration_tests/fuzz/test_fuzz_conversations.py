@@ -23,7 +23,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
 from opensearch_ml_stream.connectors.conversation.conversation_request import written_body
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_COMPLETIONS, Dialect
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 from tests.client_dialects.any_conversation import conversations, kind_of, words_of
 from tests.client_dialects.clients import CHAT, CLIENTS, MESSAGES, RESPONSES, Client
 from tests.client_dialects.dialects_page import Recording, shipped_dialects

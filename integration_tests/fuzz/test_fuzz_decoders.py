@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.chunks import FINISH_REASONS, Chunk, Ending
 from opensearch_ml_stream.connectors.decoding.plain_text import PlainTextFraming
 from opensearch_ml_stream.connectors.errors import MLStreamError, UpstreamError
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
-from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
+from opensearch_ml_stream.connectors.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
 from tests.providers.recorded_streams import ALL_STREAMS

@@ -9,7 +9,7 @@ from integration_tests.support.fake_provider import Request, Script, json_respon
 from integration_tests.support.predict_calls import ask, connector, outputs, predict, reason
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
-from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
+from opensearch_ml_stream.connectors.predict.painless import PainlessCall
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.open_store import open_store

@@ -60,7 +60,6 @@ def test_each_installed_package_says_that_it_is_typed() -> None:
                 "connectors.errors",
                 "connectors.syntax",
                 "connectors.syntax.jsontext",
-                "connectors.syntax.scalars",
             },
         ),
         ("connectors.chunks", {"connectors.event", "connectors.syntax", "connectors.syntax.provider_json"}),

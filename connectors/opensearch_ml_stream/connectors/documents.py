@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.client_config import (
 )
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.syntax.scalars import scalar_text, scalar_texts
+from opensearch_ml_stream.connectors.syntax.jsontext import scalar_text, scalar_texts
 
 PROTOCOLS = ("aws_sigv4", "http", "mcp_sse", "mcp_streamable_http")
 PREDICT = "PREDICT"

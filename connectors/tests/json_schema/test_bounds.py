@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.json_schema.compiler import MAX_SUBSCHEMAS, BadSchema, JSONSchema
+from opensearch_ml_stream.connectors.json_schema.compiler import MAX_SUBSCHEMAS, BadSchema, JSONSchema, UnknownReference
 from opensearch_ml_stream.connectors.json_schema.evaluation import MAX_DEPTH, MAX_VIOLATIONS, TooComplex, Violation
-from opensearch_ml_stream.connectors.json_schema.references import UnknownReference
 from tests.counted_work import steps
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.predict import encoded_results, post_process
-from opensearch_ml_stream.connectors.predict.embedding_arrays import MIN_ARRAY_BYTES, cut_arrays
+from opensearch_ml_stream.connectors.predict.encoded_results import MIN_ARRAY_BYTES, cut_arrays
 from opensearch_ml_stream.connectors.predict.post_process import RESPONSE_FILTER
 
 _LENGTH = MIN_ARRAY_BYTES  # numbers that make a long array, whatever they are

@@ -8,7 +8,7 @@ import pytest
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.predict import encoded_results, post_process
-from opensearch_ml_stream.connectors.predict.embedding_arrays import MIN_ARRAY_BYTES
+from opensearch_ml_stream.connectors.predict.encoded_results import MIN_ARRAY_BYTES
 from opensearch_ml_stream.connectors.predict.post_process import RESPONSE_FILTER
 
 _DATA = "$.data[*].embedding"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.predict import tensors
-from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
+from opensearch_ml_stream.connectors.predict.painless import PainlessCall
 from opensearch_ml_stream.connectors.predict.post_process import check, read_response, read_script_result
 from tests.providers.eventstream_frames import event
 

@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     TextDocsInput,
     TextSimilarityInput,
 )
-from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
+from opensearch_ml_stream.connectors.predict.painless import PainlessCall
 from opensearch_ml_stream.connectors.predict.pre_process import ScriptStep, Step, finish_step, plan_steps, split_texts
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters

@@ -9,7 +9,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import CONTEXT_LENGTH_EXCEEDED, StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
-from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
+from opensearch_ml_stream.connectors.stream_parameter import read_stream_spec
 from tests.providers.eventstream_frames import invoke_chunk
 from tests.providers.recorded_streams import play
 from tests.providers.stream_bodies import decode, delta, error_of, ndjson, sse

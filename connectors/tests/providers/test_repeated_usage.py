@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Ending, Usage
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
-from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
+from opensearch_ml_stream.connectors.stream_parameter import read_stream_spec
 from tests.providers.eventstream_frames import event, invoke_chunk
 from tests.providers.recorded_streams import play
 from tests.providers.stream_bodies import ndjson, sse

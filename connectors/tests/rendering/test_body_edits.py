@@ -8,9 +8,12 @@ import pytest
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
+from opensearch_ml_stream.connectors.rendering.body_edits import (
+    NOVA_EMBEDDINGS,
+    apply_structured_output,
+    clean_nova_body,
+)
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
-from opensearch_ml_stream.connectors.rendering.nova_embeddings import NOVA_EMBEDDINGS, clean_nova_body
-from opensearch_ml_stream.connectors.rendering.structured_output import apply_structured_output
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 

@@ -4,8 +4,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import MAX_URL_LENGTH, Action, Connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.charsets import find_codec
-from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, find_codec
 from opensearch_ml_stream.connectors.rendering.template import (
     MAX_NESTED_PARAMETERS,
     MAX_PLACEHOLDERS,
@@ -15,8 +14,8 @@ from opensearch_ml_stream.connectors.rendering.template import (
     Template,
     fill_with_stand_ins,
 )
-from opensearch_ml_stream.connectors.selection.spec_for import spec_for
-from opensearch_ml_stream.connectors.selection.stream_parameter import MAX_SPEC_CHARS, read_stream_spec
+from opensearch_ml_stream.connectors.spec_for import spec_for
+from opensearch_ml_stream.connectors.stream_parameter import MAX_SPEC_CHARS, read_stream_spec
 from tests.counted_work import steps
 
 

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import StreamedBodies, change_body
 from opensearch_ml_stream.connectors.rendering.filled_template import MAX_KEPT, FilledTemplates
-from opensearch_ml_stream.connectors.rendering.streamed_body import StreamedBodies, change_body
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Parameters, Template
 from opensearch_ml_stream.connectors.stream_spec import Enable
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText

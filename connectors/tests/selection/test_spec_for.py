@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.bedrock_converse import CLAUDE_CONVERSE, CONVERSE
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
-from opensearch_ml_stream.connectors.selection.spec_for import choose_spec, spec_for
+from opensearch_ml_stream.connectors.spec_for import choose_spec, spec_for
 
 CHAT = "openai/v1/chat/completions"
 AWS = "https://bedrock-runtime.us-east-1.amazonaws.com"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
 from opensearch_ml_stream.connectors.errors import InvalidRequest, StreamTruncated, UpstreamError
-from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
+from opensearch_ml_stream.connectors.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.syntax.jsonpath import compile_path
 from tests.providers.eventstream_frames import event
 from tests.providers.recorded_streams import join_chunks, play

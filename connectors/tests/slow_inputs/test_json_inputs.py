@@ -7,26 +7,30 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.batching.shared_response import RowPath, split_response
 from opensearch_ml_stream.connectors.client_config import ClientConfig, read_client_config
 from opensearch_ml_stream.connectors.documents import Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.predict import post_process, pre_process, remote_job
-from opensearch_ml_stream.connectors.predict.embedding_arrays import cut_arrays
+from opensearch_ml_stream.connectors.predict.encoded_results import cut_arrays
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
+from opensearch_ml_stream.connectors.predict.merged_calls import RowPath, split_response
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
-from opensearch_ml_stream.connectors.predict.painless_batching import combine_calls, split_results
-from opensearch_ml_stream.connectors.predict.painless_source import define_escape, fill_parameters, parse_result
-from opensearch_ml_stream.connectors.rendering.charsets import find_codec
-from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
+from opensearch_ml_stream.connectors.predict.painless import (
+    combine_calls,
+    define_escape,
+    fill_parameters,
+    parse_result,
+    split_results,
+)
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, find_codec
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
 from opensearch_ml_stream.connectors.rendering.values_to_give import left_in_connector
-from opensearch_ml_stream.connectors.selection.spec_for import spec_for
-from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
-from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
-from opensearch_ml_stream.connectors.spending.token_spending import estimate_request_tokens
+from opensearch_ml_stream.connectors.response_usage import count_response_tokens
+from opensearch_ml_stream.connectors.spec_for import spec_for
+from opensearch_ml_stream.connectors.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.token_spending import estimate_request_tokens
 from tests.slow_inputs.derivations import Grammar
 from tests.slow_inputs.search import Subject, check
 

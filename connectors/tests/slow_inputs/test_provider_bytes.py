@@ -21,10 +21,10 @@ from opensearch_ml_stream.connectors.decoding.decoder import Decoder, FastPathDe
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
-from opensearch_ml_stream.connectors.non_stream_response import non_stream_response
 from opensearch_ml_stream.connectors.providers.openai_chat import ToolCalls
-from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
+from opensearch_ml_stream.connectors.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
+from opensearch_ml_stream.connectors.unstreamed_response import non_stream_response
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
 from tests.slow_inputs.derivations import Grammar
 from tests.slow_inputs.search import SEARCH_SECONDS, Subject, search

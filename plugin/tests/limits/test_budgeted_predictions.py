@@ -9,7 +9,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import Throttled, UpstreamError
-from opensearch_ml_stream.connectors.spending.token_spending import estimate_request_tokens
+from opensearch_ml_stream.connectors.token_spending import estimate_request_tokens
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
 from tests.predictions.prediction_setup import EMBEDDING_URL, Setup, connector_body, prediction_setup

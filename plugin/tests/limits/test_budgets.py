@@ -9,7 +9,7 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Ending, Usage
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, Unavailable, UpstreamError
 from opensearch_ml_stream.connectors.model_options import SidecarSettings, read_sidecar_settings
-from opensearch_ml_stream.connectors.spending.token_spending import TokenCount
+from opensearch_ml_stream.connectors.token_spending import TokenCount
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.limits.budgets import Budgets, open_budgets
 from opensearch_ml_stream.plugin.limits.replica_leases import server_id

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.connectors.spending.token_spending import Amount
+from opensearch_ml_stream.connectors.token_spending import Amount
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.limits.shared_spending import (
     MAX_SERVERS,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
-from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
+from opensearch_ml_stream.connectors.predict.painless import PainlessCall
 from opensearch_ml_stream.plugin.predictions import painless_runner
 from opensearch_ml_stream.plugin.predictions.painless_runner import MAX_PARALLEL_RUNS, PainlessRunner
 

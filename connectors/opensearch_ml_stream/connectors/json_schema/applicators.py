@@ -1,11 +1,73 @@
-"""Applicators: keywords that apply subschemas, to the same value or to its members and elements."""
+"""Applicators: keywords that apply subschemas, to the same value or to its members and elements.
+
+`unevaluatedProperties` and `unevaluatedItems` come last: they apply to what no other keyword has looked at.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from opensearch_ml_stream.connectors.json_schema.assertions import BadKeyword, count, searcher
+from opensearch_ml_stream.connectors.json_schema.assertions import BadKeyword, Test, count, searcher
 from opensearch_ml_stream.connectors.json_schema.evaluation import Evaluation, Path
-from opensearch_ml_stream.connectors.json_schema.subschema import Check, Subschema
+
+Check = Callable[[Evaluation, Any, Path], bool]
+
+
+class Subschema:
+    """A compiled subschema.
+
+    `applied` holds, for each keyword that applies others to the same value (`allOf`, `$ref` ...), a function that
+    returns those of them which the value keeps; `names` and `indexes` return the members and elements that this
+    subschema evaluates itself. They serve `unevaluatedProperties` and `unevaluatedItems`; a subschema that has one of
+    these itself (`evaluates_all_names`, `evaluates_all_items`) leaves nothing to that of a subschema around it.
+    """
+
+    __slots__ = (
+        "applied", "assertions", "checks", "evaluates_all_items", "evaluates_all_names", "indexes", "names",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.assertions: list[tuple[str, Any, Test]] = []
+        self.checks: list[Check] = []
+        self.applied: list[Callable[[Evaluation, Any], Sequence[Subschema]]] = []
+        self.evaluates_all_names = self.evaluates_all_items = False
+        self.names: Callable[[Evaluation, dict[str, Any]], set[str]] | None = None
+        self.indexes: Callable[[Evaluation, list[Any]], set[int]] | None = None
+
+    def check(self, run: Evaluation, value: Any, path: Path) -> bool:
+        """Return whether the value keeps the subschema; report each rule that it breaks."""
+        run.enter()
+        good = True
+        for keyword, rule, test in self.assertions:
+            if not test(run, value):
+                good = False
+                run.report(path, keyword, _missing(rule, value) if keyword == "required" else rule)
+                if not run.must_go_on:
+                    break
+        if good or run.must_go_on:
+            for check in self.checks:
+                if not check(run, value, path):
+                    good = False
+                    if not run.must_go_on:
+                        break
+        run.depth -= 1
+        return good
+
+    def is_kept(self, run: Evaluation, value: Any) -> bool:
+        """Return whether the value keeps the subschema; report nothing."""
+        run.quiet += 1
+        kept = self.check(run, value, None)
+        run.quiet -= 1
+        return kept
+
+    def only_type(self) -> Test | None:
+        """Return the test of `type` if this subschema has no other rule."""
+        alone = len(self.assertions) == 1 and not self.checks and self.assertions[0][0] == "type"
+        return self.assertions[0][2] if alone else None
+
+
+def _missing(names: Sequence[str], value: dict[str, Any]) -> list[str]:
+    return [name for name in names if name not in value]
+
 
 Compile = Callable[[Any, tuple[str | int, ...]], Subschema]
 """Compiles the subschema that stands at a path below the schema whose keywords are compiled."""
@@ -220,3 +282,49 @@ def _map(schema: Mapping[str, Any], keyword: str, compile: Compile) -> dict[str,
     if not isinstance(parts, dict):
         raise BadKeyword(f"{keyword} must be an object of schemas")
     return {name: compile(part, (keyword, name)) for name, part in parts.items()}
+
+
+def add_unevaluated_properties(node: Subschema, rule: Subschema) -> None:
+    """Give a subschema its `unevaluatedProperties`, whose schema is `rule`."""
+
+    def check(run: Evaluation, value: Any, path: Path) -> bool:
+        if not isinstance(value, dict):
+            return True
+        names = _names(node, run, value)
+        return all([rule.check(run, member, (path, name)) for name, member in value.items() if name not in names])
+
+    node.checks.append(check)
+    node.evaluates_all_names = True
+
+
+def add_unevaluated_items(node: Subschema, rule: Subschema) -> None:
+    """Give a subschema its `unevaluatedItems`, whose schema is `rule`."""
+
+    def check(run: Evaluation, value: Any, path: Path) -> bool:
+        if not isinstance(value, list):
+            return True
+        indexes = _indexes(node, run, value)
+        return all([rule.check(run, value[at], (path, at)) for at in range(len(value)) if at not in indexes])
+
+    node.checks.append(check)
+    node.evaluates_all_items = True
+
+
+def _names(node: Subschema, run: Evaluation, value: dict[str, Any]) -> set[str]:
+    run.enter()
+    found = set() if node.names is None else node.names(run, value)
+    for applied in node.applied:
+        for part in applied(run, value):
+            found |= set(value) if part.evaluates_all_names else _names(part, run, value)
+    run.depth -= 1
+    return found
+
+
+def _indexes(node: Subschema, run: Evaluation, value: list[Any]) -> set[int]:
+    run.enter()
+    found = set() if node.indexes is None else node.indexes(run, value)
+    for applied in node.applied:
+        for part in applied(run, value):
+            found |= set(range(len(value))) if part.evaluates_all_items else _indexes(part, run, value)
+    run.depth -= 1
+    return found

@@ -9,8 +9,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.pre_process import ranks_texts, takes_texts, text_parameter
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Placeholder, Template
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
-from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
+from opensearch_ml_stream.connectors.syntax.jsontext import JsonText, to_json
 
 PROMPTS = ("inputs", "prompt", "question")  # the parameters that blueprints give a text in
 INPUT = "input"  # where texts go without a function

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.json_schema.compiler import BadSchema, JSONSchema
+from opensearch_ml_stream.connectors.json_schema.compiler import BadSchema, JSONSchema, UnknownReference
 from opensearch_ml_stream.connectors.json_schema.evaluation import Evaluation, TooComplex, Violation
-from opensearch_ml_stream.connectors.json_schema.references import UnknownReference
 from opensearch_ml_stream.connectors.predict.inputs import (
     PredictInput,
     QuestionAnsweringInput,

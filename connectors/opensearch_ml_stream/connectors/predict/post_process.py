@@ -20,7 +20,7 @@ from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.predict import tensors
 from opensearch_ml_stream.connectors.predict.input_order import check_count, put_in_order
-from opensearch_ml_stream.connectors.predict.painless_source import (
+from opensearch_ml_stream.connectors.predict.painless import (
     PainlessCall,
     define_escape,
     fill_parameters,

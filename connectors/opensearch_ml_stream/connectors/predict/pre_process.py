@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     TextDocsInput,
     TextSimilarityInput,
 )
-from opensearch_ml_stream.connectors.predict.painless_source import (
+from opensearch_ml_stream.connectors.predict.painless import (
     PainlessCall,
     define_escape,
     fill_parameters,

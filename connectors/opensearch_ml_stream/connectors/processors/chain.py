@@ -9,14 +9,18 @@ One work limit holds for a whole run, so that neither time nor output can grow w
 """
 
 import json
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
-from opensearch_ml_stream.connectors.processors.conditions import compile_condition, condition_regex
-from opensearch_ml_stream.connectors.processors.document_processors import jsonpath_filter, remove_jsonpath, set_field
-from opensearch_ml_stream.connectors.processors.json_edit import set_value
+from opensearch_ml_stream.connectors.processors.document_processors import (
+    jsonpath_filter,
+    remove_jsonpath,
+    set_field,
+    set_value,
+)
 from opensearch_ml_stream.connectors.processors.processing import Config, Processing, Processor, required_string
 from opensearch_ml_stream.connectors.processors.text_processors import (
     compile_pattern,
@@ -27,8 +31,83 @@ from opensearch_ml_stream.connectors.processors.text_processors import (
 )
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsonpath import MAX_PATTERNS, MISSING, compile_path, count_patterns
-from opensearch_ml_stream.connectors.syntax.regex import PatternLimit
+from opensearch_ml_stream.connectors.syntax.regex import PatternLimit, Regex, compile_regex
 from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
+
+_TOLERANCE = 1e-10  # of `==` between numbers
+_MAX_NUMBER_CHARS = 1_000  # longer text is no number
+_COMPARISONS: tuple[tuple[str, Callable[[float, float], bool]], ...] = (
+    (">=", operator.ge),
+    ("<=", operator.le),
+    ("==", lambda left, right: abs(left - right) < _TOLERANCE),
+    (">", operator.gt),
+    ("<", operator.lt),
+)
+
+Condition = Callable[[str | None, WorkLimit], bool]
+"""Says whether a value meets it, given as text; None stands for null, an empty array, and what is absent."""
+
+
+def compile_condition(condition: str) -> Condition:
+    """Compile a condition of the `conditional` processor. InvalidRequest for a regular expression that RE2 refuses.
+
+    A condition is one of: exists, null, not_exists, >10, <10, >=10, <=10, ==10, regex:pattern, contains:text, or a
+    value that the JSON value must equal.
+    """
+    if condition in ("null", "not_exists"):
+        return lambda text, work: text is None or text == condition
+    if condition == "exists":
+        return lambda text, work: text is not None
+    other = _other_condition(condition)
+
+    def matches(text: str | None, work: WorkLimit) -> bool:
+        return text is not None and (text == condition or other(text, work))
+
+    return matches
+
+
+def condition_regex(condition: str) -> Regex | None:
+    """Return the regular expression of a condition that is one. InvalidRequest if RE2 does not take it."""
+    return compile_regex(condition.removeprefix("regex:")) if condition.startswith("regex:") else None
+
+
+def _other_condition(condition: str) -> Callable[[str, WorkLimit], bool]:
+    for sign, compare in _COMPARISONS:
+        if condition.startswith(sign):
+            return _comparison(compare, _number(condition[len(sign) :]))
+    if (regex := condition_regex(condition)) is not None:
+
+        def matches(text: str, work: WorkLimit) -> bool:
+            work.spend(regex.steps(text))
+            return regex.fullmatch(text) is not None
+
+        return matches
+    if condition.startswith("contains:"):
+        part = condition.removeprefix("contains:")
+
+        def contains(text: str, work: WorkLimit) -> bool:
+            work.spend_on_text(text)
+            return part in text
+
+        return contains
+    return lambda text, work: False
+
+
+def _comparison(compare: Callable[[float, float], bool], right: float | None) -> Callable[[str, WorkLimit], bool]:
+    def matches(text: str, work: WorkLimit) -> bool:
+        work.spend(1)
+        left = _number(text)
+        return left is not None and right is not None and compare(left, right)
+
+    return matches
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text) if len(text) <= _MAX_NUMBER_CHARS else None
+    except ValueError:
+        return None
+
 
 MAX_CONFIG_CHARS = 100_000  # configurations come from callers and are kept compiled
 MAX_CONFIG_VALUES = 1_000  # objects, arrays, strings, ... in a configuration

@@ -47,7 +47,7 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import WholeResponse
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 
 
 class BedrockConverse:

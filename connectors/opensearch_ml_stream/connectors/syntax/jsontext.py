@@ -16,7 +16,46 @@ from typing import Any, NoReturn
 import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.syntax.scalars import WrittenNumber, parse_number
+
+
+class WrittenNumber(float):
+    """A number whose text Python would write differently, such as 0.10 or 1e3. It counts and is stored as any other.
+
+    A name, a header or a credential may be given as a number. ML Commons keeps the text that was written, so that the
+    header `1.10` is not sent as `1.1`.
+    """
+
+    __slots__ = ("text",)
+    text: str
+
+
+def parse_number(text: str) -> float:
+    """Return a number with a fraction or an exponent; a WrittenNumber if its text would be lost."""
+    value = float(text)
+    if repr(value) == text:
+        return value
+    number = WrittenNumber(value)
+    number.text = text
+    return number
+
+
+def scalar_text(value: Any, name: str) -> str:
+    """Return a string as it is, a number or boolean as JSON has it. InvalidRequest for null, an object, an array."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, WrittenNumber):
+        return value.text
+    if isinstance(value, int | float):
+        return str(value)
+    raise InvalidRequest(f"{name} must be a string")
+
+
+def scalar_texts(values: dict[str, Any], name: str) -> dict[str, str]:
+    """Return an object whose values are scalars with these as text. InvalidRequest names the first that is none."""
+    return {key: scalar_text(value, f"{name}.{key}") for key, value in values.items()}
+
 
 MAX_DEPTH = 200  # of objects and arrays within each other; orjson writes no more than 254
 MAX_VALUES = 160_000  # of a text, or one for each 8 characters; an image as numbers has 150,528 (224 x 224 x 3)
@@ -324,3 +363,11 @@ _NUMBER_WRITING_DECODER = json.JSONDecoder(
 quote = encode_basestring
 """Returns text as a JSON string, with non-ASCII characters as they are: a function of C."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def to_json(value: Any) -> bytes:
+    """Return a value as compact JSON, also where orjson refuses it."""
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:  # a number of more than 64 bits, half of a surrogate pair
+        return json.dumps(value).encode()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, MLStreamError
-from opensearch_ml_stream.connectors.spending.token_spending import Amount
+from opensearch_ml_stream.connectors.token_spending import Amount
 from opensearch_ml_stream.plugin.background_tasks import BackgroundTasks
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.limits.spending_table import Counter, Spending, SpendingTable

@@ -12,7 +12,7 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-from opensearch_ml_stream.connectors.spending.token_spending import Amount
+from opensearch_ml_stream.connectors.token_spending import Amount
 from opensearch_ml_stream.plugin.shared.table import SharedTable
 
 _RECORD = Struct("qq6d")  # as Spending has it; the end of the window is 0 in a new one

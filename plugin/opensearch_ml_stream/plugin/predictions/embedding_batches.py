@@ -13,10 +13,9 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 
-from opensearch_ml_stream.connectors.batching.merged_texts import Merging, find_merging
-from opensearch_ml_stream.connectors.batching.shared_response import split_response
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, UpstreamError
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, TextDocsInput
+from opensearch_ml_stream.connectors.predict.merged_calls import Merging, find_merging, split_response
 from opensearch_ml_stream.connectors.predict.pre_process import Step
 from opensearch_ml_stream.connectors.provider_errors import error_in_body
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest

@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.predict import painless_batching
-from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
+from opensearch_ml_stream.connectors.predict.painless import PainlessCall, combine_calls, split_results
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.parallel import run_parallel
 
@@ -45,9 +44,9 @@ class PainlessRunner:
 
     async def _run_combined(self, calls: Sequence[PainlessCall]) -> list[str | None]:
         source = calls[0].source
-        combined = painless_batching.combine_calls(source, [call.params for call in calls])
+        combined = combine_calls(source, [call.params for call in calls])
         try:
-            return painless_batching.split_results(await self._run_one(combined), len(calls))
+            return split_results(await self._run_one(combined), len(calls))
         except InvalidRequest:
             # The combined source may be at fault, or one input: run alone, each gets its own error.
             results = await self._run_each(calls)

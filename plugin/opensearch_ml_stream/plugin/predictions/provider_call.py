@@ -17,8 +17,8 @@ from opensearch_ml_stream.connectors.provider_errors import (
 )
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
+from opensearch_ml_stream.connectors.response_usage import count_response_tokens
 from opensearch_ml_stream.connectors.retry_after import retry_after_for_caller
-from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
 from opensearch_ml_stream.connectors.syntax import provider_json
 from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
 from opensearch_ml_stream.plugin.connector_protocol import NextRequest

@@ -10,9 +10,13 @@ from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UnreadableEvent, UpstreamError
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
-from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES, is_json, non_stream_response
 from opensearch_ml_stream.connectors.provider_errors import error_in_body
-from opensearch_ml_stream.connectors.unstreamed_response import read_whole_response
+from opensearch_ml_stream.connectors.unstreamed_response import (
+    MAX_NON_STREAM_BYTES,
+    is_json,
+    non_stream_response,
+    read_whole_response,
+)
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.budgets import Charge
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, ResponseFailed, UpstreamResponse

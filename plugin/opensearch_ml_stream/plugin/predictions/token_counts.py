@@ -9,9 +9,9 @@ import orjson
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, TokenCounting
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
-from opensearch_ml_stream.connectors.spending.token_spending import estimate_request_tokens
 from opensearch_ml_stream.connectors.syntax import provider_json
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
+from opensearch_ml_stream.connectors.token_spending import estimate_request_tokens
 from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.registry.models_by_name import ModelsByName

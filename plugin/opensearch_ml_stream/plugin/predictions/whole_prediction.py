@@ -21,10 +21,10 @@ from opensearch_ml_stream.connectors.predict.encoded_results import (
 )
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, OUTPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
-from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
+from opensearch_ml_stream.connectors.predict.painless import PainlessCall
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 from opensearch_ml_stream.plugin.connector_protocol import ModelAction
 from opensearch_ml_stream.plugin.parallel import run_parallel
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel

@@ -7,8 +7,8 @@ from opensearch_ml_stream.connectors.documents import connector_document, parame
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.caller_parameters import CALLER_PARAMETERS, read_caller_parameters
 from opensearch_ml_stream.connectors.rendering.values_to_give import left_in_connector
-from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
-from opensearch_ml_stream.connectors.syntax.scalars import scalar_texts
+from opensearch_ml_stream.connectors.stream_parameter import read_stream_spec
+from opensearch_ml_stream.connectors.syntax.jsontext import scalar_texts
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.document_access import asked_access
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order, object_of

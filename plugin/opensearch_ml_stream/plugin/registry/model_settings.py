@@ -5,10 +5,10 @@ A model without settings has no document there.
 
 from typing import Any
 
-from opensearch_ml_stream.connectors.batching.merged_texts import find_merging
 from opensearch_ml_stream.connectors.documents import read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.model_options import ModelOptions, read_sidecar_settings
+from opensearch_ml_stream.connectors.predict.merged_calls import find_merging
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, object_of
 from opensearch_ml_stream.plugin.store import Index, Store

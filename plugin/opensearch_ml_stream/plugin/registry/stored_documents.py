@@ -5,7 +5,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Connector, blank_name, read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError, NotFound
-from opensearch_ml_stream.connectors.syntax.scalars import scalar_text
+from opensearch_ml_stream.connectors.syntax.jsontext import scalar_text
 from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
 
 Json = Mapping[str, Any]

@@ -7,12 +7,12 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.decoder import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UnreadableEvent, UpstreamError
-from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.open_inference import OPEN_INFERENCE
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
+from opensearch_ml_stream.connectors.unstreamed_response import MAX_NON_STREAM_BYTES
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.predictions import provider_stream
 from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from opensearch_ml_stream.connectors.errors import InvalidBody, MLStreamError, Unauthorized
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 from opensearch_ml_stream.rest_handlers.base_path import ErrorForm
 from opensearch_ml_stream.rest_handlers.http import yaml_text
 from opensearch_ml_stream.rest_handlers.http.asgi_extensions import REQUEST_NOTES

@@ -11,9 +11,9 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.predict.input_order import put_in_order
-from opensearch_ml_stream.connectors.spending.response_usage import read_usage
-from opensearch_ml_stream.connectors.spending.token_spending import estimate_text_tokens
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.response_usage import read_usage
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
+from opensearch_ml_stream.connectors.token_spending import estimate_text_tokens
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import OWN_MEMBER
 from opensearch_ml_stream.extensions.openai_api.protocol.request_members import Members, is_unicode
 

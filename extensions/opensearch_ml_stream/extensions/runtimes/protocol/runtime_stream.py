@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.decoding.event_fields import mapping
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.provider_errors import read_error
-from opensearch_ml_stream.connectors.spending.response_usage import read_usage
+from opensearch_ml_stream.connectors.response_usage import read_usage
 from opensearch_ml_stream.connectors.stream_spec import Enable
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD

@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 from opensearch_ml_stream.extensions.v2.protocol.binary_data import BINARY_DATA_SIZE, BinaryOutputs
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidBody, InvalidRequest, UpstreamError
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect, read_tensor
 from opensearch_ml_stream.extensions.v2.protocol.json_responses import response_body
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor

@@ -12,7 +12,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.errors import InvalidBody, InvalidRequest
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
 from opensearch_ml_stream.connectors.wire_format import ending_fields
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import read_tensor

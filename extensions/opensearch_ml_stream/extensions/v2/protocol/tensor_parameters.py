@@ -13,8 +13,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
-from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
+from opensearch_ml_stream.connectors.syntax.jsontext import JsonText, to_json
 from opensearch_ml_stream.extensions.v2.protocol.json_responses import tensor_object
 from opensearch_ml_stream.extensions.v2.protocol.messages import Tensor
 

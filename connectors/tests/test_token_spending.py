@@ -4,7 +4,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Usage
 from opensearch_ml_stream.connectors.model_options import Prices
-from opensearch_ml_stream.connectors.spending.token_spending import (
+from opensearch_ml_stream.connectors.token_spending import (
     Amount,
     TokenCount,
     count_tokens,

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
-from opensearch_ml_stream.connectors.spending.token_spending import TokenCount
+from opensearch_ml_stream.connectors.response_usage import count_response_tokens
+from opensearch_ml_stream.connectors.token_spending import TokenCount
 
 OPENAI_CHAT = {
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}],

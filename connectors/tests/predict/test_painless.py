@@ -3,7 +3,7 @@
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.predict.painless_batching import combine_calls, split_results
+from opensearch_ml_stream.connectors.predict.painless import combine_calls, split_results
 
 
 def test_a_length_of_thousands_of_digits_is_refused() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 from opensearch_ml_stream.connectors.chunks import Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping
-from opensearch_ml_stream.connectors.spending.token_spending import TokenCount, count_tokens, estimate_text_tokens
 from opensearch_ml_stream.connectors.syntax import provider_json
+from opensearch_ml_stream.connectors.token_spending import TokenCount, count_tokens, estimate_text_tokens
 from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
 
 _VECTORS = ("data", "embedding", "embeddings", "embeddingsByType")  # large, and not of tokens

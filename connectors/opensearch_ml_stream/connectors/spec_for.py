@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.provider import Interface
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
 from opensearch_ml_stream.connectors.providers.sagemaker import SAGEMAKER
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
-from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
+from opensearch_ml_stream.connectors.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 

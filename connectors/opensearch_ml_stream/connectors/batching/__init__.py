@@ -1,1 +1,0 @@
-"""Several predictions of texts in one provider call: which can be merged, and whose rows are whose."""

@@ -1,1 +1,0 @@
-"""What calls of a provider spend, in tokens and money."""
