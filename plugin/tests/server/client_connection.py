@@ -10,8 +10,8 @@ from uvicorn.server import ServerState
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import SharedState, StreamingProtocol
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import CHUNK_WRITER, ChunkWriter
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, ChunkWriter
 from tests.upstream.fake_transport import FakeTransport
 
 

@@ -9,10 +9,9 @@ from opensearch_ml_stream.extensions.anthropic_api.extension import COUNT_TOKENS
 from opensearch_ml_stream.extensions.anthropic_api.messages_api import MessagesAPI, read_counted_message
 from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contribution, Core, Handler
 from opensearch_ml_stream.plugin.predictions.token_counts import TokenCounts
-from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema
-from opensearch_ml_stream.rest_handlers.openapi.schemas import OBJECT, STRING
-from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import AtPaths, ConversationEndpoint
-from opensearch_ml_stream.rest_handlers.routes.response_ids import new_id
+from opensearch_ml_stream.rest_handlers.openapi_schemas import OBJECT, STRING
+from opensearch_ml_stream.rest_handlers.operation_description import FLAG, OperationDescription, Schema
+from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import AtPaths, ConversationEndpoint, new_id
 from opensearch_ml_stream.rest_handlers.routes.token_count_endpoint import token_count_endpoint
 
 _ASKED: Mapping[str, Schema] = {"model": STRING, "messages": {"type": "array", "items": OBJECT}}

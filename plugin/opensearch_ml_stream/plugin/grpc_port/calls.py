@@ -18,9 +18,9 @@ from opensearch_ml_stream.connectors.errors import Internal, InvalidRequest, MLS
 from opensearch_ml_stream.plugin.grpc_port.statuses import StatusCodes, details, error_metadata, status_code
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller, Gate
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import RequestNotes
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import Headers
-from opensearch_ml_stream.rest_handlers.http.request_notes import RequestNotes
 from opensearch_ml_stream.rest_handlers.http.requests import foreign_id
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 

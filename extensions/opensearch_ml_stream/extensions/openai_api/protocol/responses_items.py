@@ -9,7 +9,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, whole_calls
 from opensearch_ml_stream.connectors.conversation.conversation import JSONObject
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import OWN_MEMBER, own_fields, with_refusal
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_tools import (
     ClientTool,

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotAcceptable
+from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.v2.http.headers import own_headers, readable_headers, response_headers
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, InferenceModels, UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.binary_data import BinaryOutputs
@@ -41,7 +42,6 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponses,
 )
 from opensearch_ml_stream.rest_handlers.http.responses import encoded_response
-from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import relay
 
 # What a form of a web page can send with JSON in it, and no client of V2 does. An urlencoded form holds none, as its
@@ -148,7 +148,7 @@ class InferenceEndpoints:
         except MLStreamError as error:
             await response.fail(error)
             return
-        wire: StreamFormat = stream_format(inference.shape, asked.body.form.dialect)
+        wire: WireFormat = stream_format(inference.shape, asked.body.form.dialect)
         headers = response_headers(asked.scope, inference.shape)
         if self._gzip and may_stream_gzip(asked.scope):
             wire, headers = GzipFormat(wire), (*headers, *GZIP_HEADERS)

@@ -16,17 +16,20 @@ from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
 from opensearch_ml_stream.plugin.server.http1.head_cache import RequestHead
 from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES, NEVER
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, status_line
-from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, HALF_CLOSED
-from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, ClientWatcher
-from opensearch_ml_stream.rest_handlers.http.relay_extensions import (
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import (
     BROKEN,
+    CHUNK_WRITER,
+    DIRECT_EXCHANGE,
+    HALF_CLOSED,
     HTTP_TRAILERS,
     INFORMATIONAL,
     LONG_REQUEST,
+    REQUEST_NOTES,
     REQUEST_TRAILERS,
+    ClientWatcher,
+    RequestNotes,
 )
-from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
 
 _STATUS_LINES = {status: status_line(status) for status in range(100, 600)}
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -32,7 +32,7 @@ from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.pages import PageTemplate, page_response
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
-from opensearch_ml_stream.rest_handlers.openapi.description import Schema
+from opensearch_ml_stream.rest_handlers.operation_description import Schema
 
 _PACKAGE = "opensearch_ml_stream.extensions.v2.http.documentation"
 _METHODS = ("get", "post")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from opensearch_ml_stream.extensions.v2.extension import V2_PATH
 from opensearch_ml_stream.extensions.v2.http.documentation.inference_schemas import inlined, ref
-from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription, Schema
+from opensearch_ml_stream.rest_handlers.operation_description import OperationDescription, Schema
 
 _STREAMED = (
     "Server-sent events, each `data: ` with a response as JSON, then a blank line. The last response alone has a "
