@@ -9,8 +9,8 @@ import pytest
 from opensearch_ml_stream.connectors import providers
 from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
-from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import KIN
+from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
+from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import COMPATIBLE
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
@@ -69,33 +69,36 @@ def _spec_of(all_known: KnownProviders, url: str) -> StreamSpec | None:
 @pytest.mark.parametrize(
     ("url", "dialect"),
     [
-        ("https://api.openai.com/v1/chat/completions", openai_kin.OPENAI),
-        ("https://eu.api.openai.com/v1/chat/completions", openai_kin.OPENAI),
-        ("https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21", openai_kin.OPENAI),
-        ("https://x.openai.azure.com/openai/v1/chat/completions", openai_kin.OPENAI),
+        ("https://api.openai.com/v1/chat/completions", openai_compatible.OPENAI),
+        ("https://eu.api.openai.com/v1/chat/completions", openai_compatible.OPENAI),
+        (
+            "https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21",
+            openai_compatible.OPENAI,
+        ),
+        ("https://x.openai.azure.com/openai/v1/chat/completions", openai_compatible.OPENAI),
         (
             "https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-02-01",
-            openai_kin.AZURE_OLD,
+            openai_compatible.AZURE_OLD,
         ),
         (
             "https://x.services.ai.azure.com/models/chat/completions?api-version=2024-05-01-preview",
-            openai_kin.AZURE_OLD,
+            openai_compatible.AZURE_OLD,
         ),
-        ("https://api.mistral.ai/v1/chat/completions", openai_kin.MISTRAL),
-        ("https://api.groq.com/openai/v1/chat/completions", openai_kin.GROQ),
-        ("https://api.deepseek.com/chat/completions", openai_kin.DEEPSEEK),
-        ("https://api.deepseek.com/v1/chat/completions", openai_kin.DEEPSEEK),
-        ("https://api.x.ai/v1/chat/completions", openai_kin.XAI),
-        ("https://api.perplexity.ai/chat/completions", openai_kin.PERPLEXITY),
-        ("https://openrouter.ai/api/v1/chat/completions", openai_kin.OPENROUTER),
-        ("https://api.fireworks.ai/inference/v1/chat/completions", openai_kin.TAKES_REASONING_CONTENT),
-        ("https://adb-1.2.azuredatabricks.net/serving-endpoints/m/invocations", openai_kin.DATABRICKS),
-        ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1/chat/completions", openai_kin.DASHSCOPE),
-        ("https://us-south.ml.cloud.ibm.com/ml/v1/text/chat?version=2024-05-31", openai_kin.WATSONX),
-        ("https://api.together.xyz/v1/chat/completions", KIN),
-        ("https://router.huggingface.co/v1/chat/completions", KIN),
-        ("https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1/chat/completions", KIN),
-        ("https://h/api.openai.com/v1/chat/completions", KIN),
+        ("https://api.mistral.ai/v1/chat/completions", openai_compatible.MISTRAL),
+        ("https://api.groq.com/openai/v1/chat/completions", openai_compatible.GROQ),
+        ("https://api.deepseek.com/chat/completions", openai_compatible.DEEPSEEK),
+        ("https://api.deepseek.com/v1/chat/completions", openai_compatible.DEEPSEEK),
+        ("https://api.x.ai/v1/chat/completions", openai_compatible.XAI),
+        ("https://api.perplexity.ai/chat/completions", openai_compatible.PERPLEXITY),
+        ("https://openrouter.ai/api/v1/chat/completions", openai_compatible.OPENROUTER),
+        ("https://api.fireworks.ai/inference/v1/chat/completions", openai_compatible.TAKES_REASONING_CONTENT),
+        ("https://adb-1.2.azuredatabricks.net/serving-endpoints/m/invocations", openai_compatible.DATABRICKS),
+        ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1/chat/completions", openai_compatible.DASHSCOPE),
+        ("https://us-south.ml.cloud.ibm.com/ml/v1/text/chat?version=2024-05-31", openai_compatible.WATSONX),
+        ("https://api.together.xyz/v1/chat/completions", COMPATIBLE),
+        ("https://router.huggingface.co/v1/chat/completions", COMPATIBLE),
+        ("https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1/chat/completions", COMPATIBLE),
+        ("https://h/api.openai.com/v1/chat/completions", COMPATIBLE),
         ("http://localhost:8000/v1/completions", openai_completions.DIALECT),
         ("https://api.openai.com/v1/responses", openai_responses.DIALECT),
     ],

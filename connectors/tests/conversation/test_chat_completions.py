@@ -18,8 +18,8 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
     Turn,
 )
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
-from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import KIN, Variant, chat_dialect
+from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
+from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import COMPATIBLE, Variant, chat_dialect
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from tests.conversation.conversations import ASKED, RICH, SCHEMA, asking
 from tests.conversation.refusals import Dropped, refuse
@@ -64,12 +64,12 @@ MESSAGES: list[dict[str, Any]] = [
 ]
 
 
-def write(conversation: Conversation, dialect: Any = KIN) -> dict[str, Any]:
+def write(conversation: Conversation, dialect: Any = COMPATIBLE) -> dict[str, Any]:
     body: dict[str, Any] = dialect.write(conversation, refuse)
     return body
 
 
-def messages(*turns: Turn, dialect: Any = KIN) -> list[dict[str, Any]]:
+def messages(*turns: Turn, dialect: Any = COMPATIBLE) -> list[dict[str, Any]]:
     written: list[dict[str, Any]] = write(Conversation(turns), dialect)["messages"]
     return written
 
@@ -79,7 +79,7 @@ def say(*parts: Part) -> Turn:
 
 
 def test_openai_is_told_everything() -> None:
-    assert write(RICH, openai_kin.OPENAI) == {
+    assert write(RICH, openai_compatible.OPENAI) == {
         "messages": MESSAGES,
         "tools": [
             {
@@ -112,9 +112,9 @@ def test_its_kin_take_max_tokens_no_developer_and_one_text_where_there_is_no_med
 
 
 def test_a_template_says_the_limit_by_either_name() -> None:
-    assert KIN.instead_of["max_tokens"] == ("max_completion_tokens",)
-    assert openai_kin.OPENAI.instead_of["max_completion_tokens"] == ("max_tokens",)
-    assert openai_kin.MISTRAL.instead_of["random_seed"] == ("seed",)
+    assert COMPATIBLE.instead_of["max_tokens"] == ("max_completion_tokens",)
+    assert openai_compatible.OPENAI.instead_of["max_completion_tokens"] == ("max_tokens",)
+    assert openai_compatible.MISTRAL.instead_of["random_seed"] == ("seed",)
 
 
 def test_results_follow_the_message_with_their_calls_wherever_they_came() -> None:
@@ -174,14 +174,14 @@ def test_a_budget_of_reasoning_is_an_effort(tokens: int, effort: str) -> None:
 @pytest.mark.parametrize(
     ("dialect", "tokens", "written"),
     [
-        (openai_kin.DEEPSEEK, 0, {"thinking": {"type": "disabled"}}),
-        (openai_kin.DEEPSEEK, 4096, {"thinking": {"type": "enabled"}, "reasoning_effort": "high"}),
-        (openai_kin.OPENROUTER, 0, {"reasoning": {"enabled": False}}),
-        (openai_kin.OPENROUTER, 99, {"reasoning": {"max_tokens": 99}}),
-        (openai_kin.DASHSCOPE, 0, {"enable_thinking": False}),
-        (openai_kin.DASHSCOPE, 99, {"enable_thinking": True, "thinking_budget": 99}),
-        (openai_kin.DATABRICKS, 0, {"thinking": {"type": "disabled"}}),
-        (openai_kin.DATABRICKS, 99, {"thinking": {"type": "enabled", "budget_tokens": 99}}),
+        (openai_compatible.DEEPSEEK, 0, {"thinking": {"type": "disabled"}}),
+        (openai_compatible.DEEPSEEK, 4096, {"thinking": {"type": "enabled"}, "reasoning_effort": "high"}),
+        (openai_compatible.OPENROUTER, 0, {"reasoning": {"enabled": False}}),
+        (openai_compatible.OPENROUTER, 99, {"reasoning": {"max_tokens": 99}}),
+        (openai_compatible.DASHSCOPE, 0, {"enable_thinking": False}),
+        (openai_compatible.DASHSCOPE, 99, {"enable_thinking": True, "thinking_budget": 99}),
+        (openai_compatible.DATABRICKS, 0, {"thinking": {"type": "disabled"}}),
+        (openai_compatible.DATABRICKS, 99, {"thinking": {"type": "enabled", "budget_tokens": 99}}),
     ],
 )
 def test_a_budget_stays_one_where_there_are_budgets(dialect: Any, tokens: int, written: dict[str, Any]) -> None:
@@ -193,13 +193,13 @@ def test_a_budget_stays_one_where_there_are_budgets(dialect: Any, tokens: int, w
 @pytest.mark.parametrize(
     ("dialect", "member"),
     [
-        (openai_kin.DEEPSEEK, "reasoning_content"),
-        (openai_kin.DASHSCOPE, "reasoning_content"),
-        (openai_kin.TAKES_REASONING_CONTENT, "reasoning_content"),
-        (openai_kin.TAKES_REASONING, "reasoning"),
-        (openai_kin.OPENROUTER, "reasoning"),
-        (KIN, None),
-        (openai_kin.OPENAI, None),
+        (openai_compatible.DEEPSEEK, "reasoning_content"),
+        (openai_compatible.DASHSCOPE, "reasoning_content"),
+        (openai_compatible.TAKES_REASONING_CONTENT, "reasoning_content"),
+        (openai_compatible.TAKES_REASONING, "reasoning"),
+        (openai_compatible.OPENROUTER, "reasoning"),
+        (COMPATIBLE, None),
+        (openai_compatible.OPENAI, None),
     ],
 )
 def test_reasoning_goes_back_to_providers_that_take_it(dialect: Any, member: str | None) -> None:
@@ -211,18 +211,18 @@ def test_reasoning_goes_back_to_providers_that_take_it(dialect: Any, member: str
 def test_marks_of_what_to_cache_go_where_they_are_known() -> None:
     turn = Turn("system", (Text("a", cache={"type": "ephemeral"}),))
     assert messages(turn) == [{"role": "system", "content": "a"}]
-    [message] = messages(turn, dialect=openai_kin.OPENROUTER)
+    [message] = messages(turn, dialect=openai_compatible.OPENROUTER)
     assert message["content"] == [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]
 
 
 @pytest.mark.parametrize(
     ("part", "member", "dialect"),
     [
-        (Media("audio", url="https://x/y.wav"), "messages.audio", KIN),
-        (Media("file", url="https://x/y.pdf"), "messages.file", KIN),
-        (Media("image", file_id="f"), "messages.image", KIN),
-        (Media("image", url="https://x/y.png"), "messages.image", openai_kin.DEEPSEEK),
-        (Media("file", data="YQ=="), "messages.file", openai_kin.GROQ),
+        (Media("audio", url="https://x/y.wav"), "messages.audio", COMPATIBLE),
+        (Media("file", url="https://x/y.pdf"), "messages.file", COMPATIBLE),
+        (Media("image", file_id="f"), "messages.image", COMPATIBLE),
+        (Media("image", url="https://x/y.png"), "messages.image", openai_compatible.DEEPSEEK),
+        (Media("file", data="YQ=="), "messages.file", openai_compatible.GROQ),
     ],
 )
 def test_a_medium_that_cannot_be_said_is_refused_or_left_out(part: Media, member: str, dialect: Any) -> None:
@@ -244,15 +244,15 @@ def test_members_that_are_unknown_are_refused() -> None:
 @pytest.mark.parametrize(
     ("dialect", "refused"),
     [
-        (openai_kin.OPENAI, "top_k min_p"),
-        (openai_kin.GROQ, "top_k min_p logprobs top_logprobs logit_bias n"),
-        (openai_kin.MISTRAL, "top_k min_p logprobs logit_bias user service_tier modalities audio verbosity"),
-        (openai_kin.DEEPSEEK, "top_k min_p n seed logit_bias metadata"),
-        (openai_kin.OLLAMA, "top_k min_p n logit_bias metadata"),
-        (openai_kin.WATSONX, "top_k min_p user metadata"),
-        (openai_kin.XAI, "top_k min_p"),
-        (openai_kin.PERPLEXITY, "min_p seed logit_bias"),
-        (openai_kin.DASHSCOPE, "min_p"),
+        (openai_compatible.OPENAI, "top_k min_p"),
+        (openai_compatible.GROQ, "top_k min_p logprobs top_logprobs logit_bias n"),
+        (openai_compatible.MISTRAL, "top_k min_p logprobs logit_bias user service_tier modalities audio verbosity"),
+        (openai_compatible.DEEPSEEK, "top_k min_p n seed logit_bias metadata"),
+        (openai_compatible.OLLAMA, "top_k min_p n logit_bias metadata"),
+        (openai_compatible.WATSONX, "top_k min_p user metadata"),
+        (openai_compatible.XAI, "top_k min_p"),
+        (openai_compatible.PERPLEXITY, "min_p seed logit_bias"),
+        (openai_compatible.DASHSCOPE, "min_p"),
     ],
 )
 def test_what_a_provider_does_not_take_is_refused_by_the_clients_name(dialect: Any, refused: str) -> None:
@@ -268,7 +268,7 @@ def test_what_a_provider_does_not_take_is_refused_by_the_clients_name(dialect: A
 
 def test_what_asks_for_nothing_is_left_out_where_it_is_not_known() -> None:
     body = {"messages": [], "n": 1, "logprobs": False, "tool_choice": "auto", "logit_bias": None}
-    assert openai_kin.GROQ.adapt(body, refuse) == {"messages": [], "tool_choice": "auto"}
+    assert openai_compatible.GROQ.adapt(body, refuse) == {"messages": [], "tool_choice": "auto"}
     empty = {
         "messages": [],
         "logit_bias": {},
@@ -277,14 +277,14 @@ def test_what_asks_for_nothing_is_left_out_where_it_is_not_known() -> None:
         "verbosity": "medium",
         "min_p": 0,
     }
-    assert openai_kin.DEEPSEEK.adapt(empty, refuse) == {"messages": []}
+    assert openai_compatible.DEEPSEEK.adapt(empty, refuse) == {"messages": []}
 
 
 @pytest.mark.parametrize(
     ("dialect", "format", "type"),
     [
-        (openai_kin.DEEPSEEK, AnswerFormat("schema", schema=SCHEMA), "json_schema"),
-        (openai_kin.PERPLEXITY, AnswerFormat("json"), "json_object"),
+        (openai_compatible.DEEPSEEK, AnswerFormat("schema", schema=SCHEMA), "json_schema"),
+        (openai_compatible.PERPLEXITY, AnswerFormat("json"), "json_object"),
     ],
 )
 def test_a_format_that_a_provider_does_not_know_is_refused(dialect: Any, format: AnswerFormat, type: str) -> None:
@@ -299,14 +299,19 @@ def test_a_format_that_a_provider_does_not_know_is_refused(dialect: Any, format:
 def test_the_names_of_messages_are_refused_where_they_are_not_known() -> None:
     for turn in (Turn("user", (Text("a"),), "ann"), Turn("assistant", (Text("a"),), "bot")):
         with pytest.raises(InvalidRequest, match=r"^\[messages\.name\]"):
-            messages(turn, dialect=openai_kin.GROQ)
+            messages(turn, dialect=openai_compatible.GROQ)
     with pytest.raises(InvalidRequest, match=r"^\[messages\.name\]"):
-        openai_kin.GROQ.adapt({"messages": [{"role": "user", "content": "a", "name": "ann"}]}, refuse)
+        openai_compatible.GROQ.adapt({"messages": [{"role": "user", "content": "a", "name": "ann"}]}, refuse)
 
 
 def test_what_an_openai_client_sends_goes_on_as_it_is() -> None:
     body = {"messages": MESSAGES, "max_completion_tokens": 5, "some_new_member": {"a": 1}, "n": 2}
-    for dialect in (KIN, openai_kin.OPENAI, openai_kin.OPENROUTER, openai_kin.TAKES_REASONING):
+    for dialect in (
+        COMPATIBLE,
+        openai_compatible.OPENAI,
+        openai_compatible.OPENROUTER,
+        openai_compatible.TAKES_REASONING,
+    ):
         assert dialect.adapt(dict(body), refuse) == body
 
 
@@ -319,7 +324,7 @@ def test_mistral_gets_its_own_words_and_parts() -> None:
         ],
         "max_completion_tokens": 5, "seed": 7, "prediction": {"type": "content"},
     }  # fmt: skip
-    adapted = openai_kin.MISTRAL.adapt(body, refuse)
+    adapted = openai_compatible.MISTRAL.adapt(body, refuse)
     assert {name: adapted[name] for name in adapted if name != "messages"} == {
         "max_tokens": 5, "random_seed": 7, "prediction": {"type": "content"},
     }  # fmt: skip
@@ -330,7 +335,7 @@ def test_mistral_gets_its_own_words_and_parts() -> None:
         {"type": "document_url", "document_url": "data:application/pdf;base64,cGRm", "document_name": "a.pdf"},
         {"type": "file", "file_id": "file-1"},
     ]
-    written = write(Conversation((say(Media("file", url="https://x/y.pdf", name="y.pdf")),)), openai_kin.MISTRAL)
+    written = write(Conversation((say(Media("file", url="https://x/y.pdf", name="y.pdf")),)), openai_compatible.MISTRAL)
     assert written["messages"][0]["content"] == [
         {"type": "document_url", "document_url": "https://x/y.pdf", "document_name": "y.pdf"}
     ]
@@ -338,13 +343,13 @@ def test_mistral_gets_its_own_words_and_parts() -> None:
 
 def test_deepseek_has_a_switch_for_no_reasoning() -> None:
     body = {"reasoning_effort": "none", "max_completion_tokens": 3}
-    assert openai_kin.DEEPSEEK.adapt(body, refuse) == {"thinking": {"type": "disabled"}, "max_tokens": 3}
+    assert openai_compatible.DEEPSEEK.adapt(body, refuse) == {"thinking": {"type": "disabled"}, "max_tokens": 3}
 
 
 def test_watsonx_has_another_member_for_a_choice_by_a_word() -> None:
-    assert openai_kin.WATSONX.adapt({"tool_choice": "required"}, refuse) == {"tool_choice_option": "required"}
+    assert openai_compatible.WATSONX.adapt({"tool_choice": "required"}, refuse) == {"tool_choice_option": "required"}
     named = {"tool_choice": {"type": "function", "function": {"name": "f"}}}
-    assert openai_kin.WATSONX.adapt(dict(named), refuse) == named
+    assert openai_compatible.WATSONX.adapt(dict(named), refuse) == named
 
 
 def test_of_two_names_of_one_member_the_providers_own_counts() -> None:
@@ -363,5 +368,11 @@ def test_of_two_names_of_one_member_the_providers_own_counts() -> None:
     ],
 )
 def test_a_body_of_another_form_is_for_the_provider_to_refuse(body: dict[str, Any]) -> None:
-    for dialect in (KIN, openai_kin.MISTRAL, openai_kin.DEEPSEEK, openai_kin.WATSONX, openai_kin.PERPLEXITY):
+    for dialect in (
+        COMPATIBLE,
+        openai_compatible.MISTRAL,
+        openai_compatible.DEEPSEEK,
+        openai_compatible.WATSONX,
+        openai_compatible.PERPLEXITY,
+    ):
         dialect.adapt(dict(body), Dropped())

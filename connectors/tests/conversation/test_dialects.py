@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.providers.dashscope import DIALECT as DASHS
 from opensearch_ml_stream.connectors.providers.gemini_interactions import DIALECT as GEMINI_INTERACTIONS
 from opensearch_ml_stream.connectors.providers.ollama import DIALECT as OLLAMA
 from opensearch_ml_stream.connectors.providers.workers_ai_run import DIALECT as WORKERS_AI
-from opensearch_ml_stream.connectors.spec_for import choose_spec
+from opensearch_ml_stream.connectors.stream_spec_lookup import choose_spec
 from tests.conversation.common_conversation import TOOLS, refused, said, turn, write
 
 DIALECTS = (COHERE, DASHSCOPE, GEMINI, GEMINI_INTERACTIONS, OLLAMA, WORKERS_AI)

@@ -9,7 +9,7 @@ from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages im
 )
 from opensearch_ml_stream.connectors.documents import Action, Connector
 from opensearch_ml_stream.connectors.providers.bedrock_converse import CLAUDE_CONVERSE, CONVERSE
-from opensearch_ml_stream.connectors.spec_for import choose_spec
+from opensearch_ml_stream.connectors.stream_spec_lookup import choose_spec
 
 BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com/model/"
 CLAUDE = f"{BEDROCK}us.anthropic.claude-sonnet-4-5-20250929-v1:0"

@@ -14,8 +14,8 @@ from opensearch_ml_stream.connectors.rendering.template import (
     Template,
     fill_with_stand_ins,
 )
-from opensearch_ml_stream.connectors.spec_for import spec_for
 from opensearch_ml_stream.connectors.stream_parameter import MAX_SPEC_CHARS, read_stream_spec
+from opensearch_ml_stream.connectors.stream_spec_lookup import spec_for
 from tests.counted_work import steps
 
 

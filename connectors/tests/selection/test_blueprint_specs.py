@@ -13,8 +13,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.spec_for import spec_for
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+from opensearch_ml_stream.connectors.stream_spec_lookup import spec_for
 from opensearch_ml_stream.connectors.syntax import jsontext
 from tests.providers.recorded_streams import EXCHANGES, QUESTION
 

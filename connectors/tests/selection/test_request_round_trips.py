@@ -19,8 +19,8 @@ from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
 from opensearch_ml_stream.connectors.predict.pre_process import Step, plan_steps
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.spec_for import spec_for
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
+from opensearch_ml_stream.connectors.stream_spec_lookup import spec_for
 from tests.selection import caller_values as values
 from tests.selection.provider_requests import PROVIDER_REQUESTS
 from tests.selection.provider_requests.rows import Path as Keys

@@ -25,10 +25,10 @@ from opensearch_ml_stream.connectors.predict.painless import (
 )
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, find_codec
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
-from opensearch_ml_stream.connectors.rendering.values_to_give import left_in_connector
+from opensearch_ml_stream.connectors.rendering.unfilled_values import left_in_connector
 from opensearch_ml_stream.connectors.response_usage import count_response_tokens
-from opensearch_ml_stream.connectors.spec_for import spec_for
 from opensearch_ml_stream.connectors.stream_parameter import read_stream_spec
+from opensearch_ml_stream.connectors.stream_spec_lookup import spec_for
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.token_spending import estimate_request_tokens
 from tests.slow_inputs.derivations import Grammar

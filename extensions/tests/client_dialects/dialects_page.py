@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_CHAT, Di
 from opensearch_ml_stream.connectors.documents import Connector, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
-from opensearch_ml_stream.connectors.spec_for import choose_spec
+from opensearch_ml_stream.connectors.stream_spec_lookup import choose_spec
 from tests.client_dialects.clients import CLIENTS, Client
 from tests.client_dialects.features import FEATURES, Feature
 

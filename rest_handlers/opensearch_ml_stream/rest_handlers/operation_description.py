@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import getdoc
-from typing import Any, Protocol
+from typing import Any
 
 Schema = Mapping[str, Any]
 """A JSON Schema of draft 2020-12, as OpenAPI 3.1 has them."""
@@ -26,14 +26,6 @@ class OperationDescription:
     content_types: tuple[str, ...] = ("application/json",)
     response: Schema = field(default_factory=lambda: {"type": "object"})
     is_of_ml_commons: bool = True
-
-
-class Described(Protocol):
-    """An endpoint that describes its operations."""
-
-    def describe(self) -> Mapping[str, OperationDescription]:
-        """Return the operations by HTTP method."""
-        ...
 
 
 def summary_of(handler: Callable[..., object]) -> str:

@@ -153,8 +153,8 @@ _says_nothing = re.compile(rf"{_NOTHING}(?:(?:{_WORDS}){_NOTHING})?".encode(), r
 MAX_KEPT_ARGUMENTS = 4 * 1024 * 1024
 
 
-class SaidOfTheEnd:
-    """What an answer itself says of how it ends: its tool calls, and whether the model refuses in it."""
+class CallTracker:
+    """Tracks the tool calls and the refusal of an answer, which decide how it ends."""
 
     __slots__ = ("_arguments", "_has_refused", "_ids", "_room")
 
@@ -165,7 +165,7 @@ class SaidOfTheEnd:
         self._room = MAX_KEPT_ARGUMENTS
 
     def add(self, chunk: Chunk) -> Chunk:
-        """Note the fragments of calls, and the refusal, of a chunk; return it without ids that other calls have."""
+        """Track a chunk; return it without the ids of calls that other calls have, too."""
         self._has_refused = self._has_refused or bool(chunk.refusal)
         for fragment in chunk.tool_calls:
             arguments = self._arguments.setdefault(fragment.index, None if fragment.is_text else [])
@@ -181,10 +181,10 @@ class SaidOfTheEnd:
         return replace(call, id=None) if taken else call
 
     def end(self, outcome: Outcome) -> Outcome:
-        """Return the outcome of an answer that says this, by what its reader returned.
+        """Return the outcome, by the one that the reader returned.
 
-        Without a reason of the provider's, calls that are not whole say that the answer was cut off. With a reason they
-        are the model's own.
+        Calls with incomplete arguments mean that the answer was cut off, unless the provider gave a finish reason: then
+        the model itself ended them.
         """
         if not isinstance(outcome, Ending):
             return outcome
@@ -206,13 +206,13 @@ class SaidOfTheEnd:
 class Decoder:
     """Decoder of one provider stream. The module's docstring states the contract."""
 
-    __slots__ = ("_framing", "_is_closing", "_pairs", "_reader", "_said", "chunk_count", "is_ending", "outcome")
+    __slots__ = ("_framing", "_is_closing", "_pairs", "_reader", "_tracker", "chunk_count", "is_ending", "outcome")
 
     def __init__(self, framing: Framing, reader: EventReader) -> None:
         self._framing = framing
         self._reader = reader
         self._pairs: SplitPairs | None = None  # created by the first event that may need it
-        self._said: SaidOfTheEnd | None = None  # created by the first tool call or refusal
+        self._tracker: CallTracker | None = None  # created by the first tool call or refusal
         self._is_closing = False
         self.chunk_count = 0  # of the chunks returned so far
         self.is_ending = False
@@ -280,10 +280,10 @@ class Decoder:
         self.chunk_count += len(chunks)
         for place, chunk in enumerate(chunks):
             if chunk[2] or chunk[5]:  # tool calls, or a refusal
-                self._said = self._said or SaidOfTheEnd()
-                chunks[place] = self._said.add(chunk)
-        if self.outcome is not None and self._said is not None:
-            self.outcome = self._said.end(self.outcome)
+                self._tracker = self._tracker or CallTracker()
+                chunks[place] = self._tracker.add(chunk)
+        if self.outcome is not None and self._tracker is not None:
+            self.outcome = self._tracker.end(self.outcome)
 
     def _unreadable(self, event: Event) -> Outcome | Finishing | None:
         """Return the error for an event that may hold a part of the response; none once it is known to be complete."""

@@ -16,7 +16,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.conversation.conversation import Conversation, Media, Part, Text
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
+from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
 from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
     data_url,
     reasoning_budget,
@@ -36,7 +36,7 @@ from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.provider_errors import read_error
-from opensearch_ml_stream.connectors.providers.growing_text import PiecesOrVersions
+from opensearch_ml_stream.connectors.providers.accumulated_text import PiecesOrVersions
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -204,7 +204,7 @@ PROVIDER = Provider(
             ("dashscope/v1/chat/completions",),
             OPENAI_CHAT,
             (r"^//dashscope(-intl|-us)?\.aliyuncs\.com/(.*/)?chat/completions\?",),
-            dialect=openai_kin.DASHSCOPE,
+            dialect=openai_compatible.DASHSCOPE,
         ),
     ),
     trusted_endpoints=(r"^https://dashscope(-intl|-us)?\.aliyuncs\.com/.*$",),

@@ -1,6 +1,6 @@
 """Databricks model serving: https://docs.databricks.com/aws/en/machine-learning/model-serving."""
 
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
+from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT_PLAIN
 
@@ -10,7 +10,7 @@ PROVIDER = Provider(
             ("databricks/invocations",),
             OPENAI_CHAT_PLAIN,
             (r"/serving-endpoints/.+/invocations\?",),
-            dialect=openai_kin.DATABRICKS,
+            dialect=openai_compatible.DATABRICKS,
         ),
     ),
     trusted_endpoints=(

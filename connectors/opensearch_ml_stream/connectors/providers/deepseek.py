@@ -1,6 +1,6 @@
 """DeepSeek: https://api-docs.deepseek.com/."""
 
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
+from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
@@ -10,7 +10,7 @@ PROVIDER = Provider(
             ("deepseek/v1/chat/completions",),
             OPENAI_CHAT,
             (r"^//api\.deepseek\.com/(.*/)?chat/completions\?",),
-            dialect=openai_kin.DEEPSEEK,
+            dialect=openai_compatible.DEEPSEEK,
         ),
     ),
     trusted_endpoints=(r"^https://api\.deepseek\.com/.*$",),

@@ -1,6 +1,6 @@
 """Fireworks: https://docs.fireworks.ai/api-reference/post-chatcompletions."""
 
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
+from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
@@ -10,7 +10,7 @@ PROVIDER = Provider(
             ("fireworks/v1/chat/completions",),
             OPENAI_CHAT,
             (r"^//api\.fireworks\.ai/(.*/)?chat/completions\?",),
-            dialect=openai_kin.TAKES_REASONING_CONTENT,
+            dialect=openai_compatible.TAKES_REASONING_CONTENT,
         ),
     ),
     trusted_endpoints=(r"^https://api\.fireworks\.ai/.*$",),

@@ -29,7 +29,7 @@ from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
 from opensearch_ml_stream.connectors.provider_errors import error_without_result, read_error
-from opensearch_ml_stream.connectors.providers.growing_text import PiecesOrVersions
+from opensearch_ml_stream.connectors.providers.accumulated_text import PiecesOrVersions
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 MAX_PATH_CHARS = 1_000

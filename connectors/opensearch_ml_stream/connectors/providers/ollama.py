@@ -14,7 +14,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.conversation.conversation import Call, Conversation, Media, Part, Result, Turn
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
+from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
 from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
     SYSTEM_ROLES,
     arguments,
@@ -208,6 +208,6 @@ PROVIDER = Provider(
     interfaces=(
         Interface((OLLAMA.name,), OLLAMA, (r"/api/chat\?",), dialect=DIALECT),
         Interface((OLLAMA_GENERATE.name,), OLLAMA_GENERATE, (r"/api/generate\?",)),
-        Interface(("ollama/v1/chat/completions",), OPENAI_CHAT, dialect=openai_kin.OLLAMA),
+        Interface(("ollama/v1/chat/completions",), OPENAI_CHAT, dialect=openai_compatible.OLLAMA),
     )
 )

@@ -7,8 +7,8 @@ https://platform.openai.com/docs/api-reference/chat-streaming. The usage comes i
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
-from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import KIN
+from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
+from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import COMPATIBLE
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import after_calls, finish_reason, native_finish_reason
@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
 from opensearch_ml_stream.connectors.provider_errors import error_without_result, read_error, without_answer
-from opensearch_ml_stream.connectors.providers.growing_text import GrowingText
+from opensearch_ml_stream.connectors.providers.accumulated_text import AccumulatedText
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
@@ -108,7 +108,7 @@ class OpenAIChat:
         self._finish: str | None = None
         self._has_choice = False
         self._told: set[str] = set()  # which members deltas have told
-        self._messages: dict[str, GrowingText] = {}  # what messages have told of the others
+        self._messages: dict[str, AccumulatedText] = {}  # what messages have told of the others
         self._model = ""  # as the provider writes it
         self._usage: Usage | None = None
         self._tool_calls: ToolCalls | None = None  # created by the first tool call
@@ -195,7 +195,7 @@ class OpenAIChat:
                 chunks.append(Chunk(text, reasoning, chunk.tool_calls, refusal=refusal))
 
     def _of_message(self, member: str, text: str) -> str:
-        known = self._messages.setdefault(member, GrowingText())
+        known = self._messages.setdefault(member, AccumulatedText())
         return known.whole(text, len(text)) or ("" if known.is_of(text) else known.piece(text))
 
     def _read_tool_calls(self, calls: Any) -> tuple[ToolCall, ...]:
@@ -275,12 +275,12 @@ WHOLE_CHAT = WholeResponse(
 
 PROVIDER = Provider(
     interfaces=(
-        Interface((OPENAI_CHAT.name,), OPENAI_CHAT, (r"/chat/completions\?",), WHOLE_CHAT, KIN, is_shared=True),
+        Interface((OPENAI_CHAT.name,), OPENAI_CHAT, (r"/chat/completions\?",), WHOLE_CHAT, COMPATIBLE, is_shared=True),
         Interface(
             ("openai.com/v1/chat/completions",),
             OPENAI_CHAT,
             (r"^//[a-z.]+\.openai\.com/(.*/)?chat/completions\?",),
-            dialect=openai_kin.OPENAI,
+            dialect=openai_compatible.OPENAI,
         ),
     ),
     trusted_endpoints=(r"^https://api\.openai\.com/.*$",),

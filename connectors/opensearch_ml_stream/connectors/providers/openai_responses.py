@@ -46,7 +46,7 @@ from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
 from opensearch_ml_stream.connectors.provider_errors import read_error
-from opensearch_ml_stream.connectors.providers.growing_text import GrowingText
+from opensearch_ml_stream.connectors.providers.accumulated_text import AccumulatedText
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 MAX_HELD_CHARS = 1024 * 1024  # of the arguments of calls whose name has not come
@@ -83,7 +83,7 @@ class _Item:
     kind: _Kind
     index: int | None
     id: str | None
-    texts: dict[tuple[Channel, int], GrowingText] = field(default_factory=dict)
+    texts: dict[tuple[Channel, int], AccumulatedText] = field(default_factory=dict)
     call: int | None = None  # the index of the tool call that it is, once that has been told
     call_id: str | None = None
     held: list[str] = field(default_factory=list)  # arguments of a call whose name has not come
@@ -92,11 +92,11 @@ class _Item:
     is_free_form: bool = False  # a call with a text in place of arguments
     is_done: bool = False
 
-    def text(self, channel: Channel, number: int) -> GrowingText:
+    def text(self, channel: Channel, number: int) -> AccumulatedText:
         """Return a text, a new one for the first that is told of it."""
         if len(self.texts) >= event_fields.MAX_ELEMENTS:
             raise ValueError("too many parts")
-        return self.texts.setdefault((channel, number), GrowingText())
+        return self.texts.setdefault((channel, number), AccumulatedText())
 
     def taken(self, channel: Channel) -> int:
         """Return how many characters were taken of a channel."""

@@ -1,6 +1,6 @@
 """OpenRouter: https://openrouter.ai/docs/api-reference/streaming."""
 
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
+from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
@@ -10,7 +10,7 @@ PROVIDER = Provider(
             ("openrouter/v1/chat/completions",),
             OPENAI_CHAT,
             (r"^//openrouter\.ai/(.*/)?chat/completions\?",),
-            dialect=openai_kin.OPENROUTER,
+            dialect=openai_compatible.OPENROUTER,
         ),
     ),
     trusted_endpoints=(r"^https://openrouter\.ai/.*$",),

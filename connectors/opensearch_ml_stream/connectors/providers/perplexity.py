@@ -1,6 +1,6 @@
 """Perplexity: https://docs.perplexity.ai/api-reference."""
 
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
+from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT_PLAIN
 
@@ -10,7 +10,7 @@ PROVIDER = Provider(
             ("perplexity/chat/completions",),
             OPENAI_CHAT_PLAIN,
             (r"[./]perplexity\.ai/(.*/)?chat/completions\?",),
-            dialect=openai_kin.PERPLEXITY,
+            dialect=openai_compatible.PERPLEXITY,
         ),
     ),
     trusted_endpoints=(r"^https://api\.perplexity\.ai/.*$",),

@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.decoding.contract import Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider_errors import error_without_result
-from opensearch_ml_stream.connectors.providers.growing_text import GrowingText
+from opensearch_ml_stream.connectors.providers.accumulated_text import AccumulatedText
 
 
 class TextGenerationInference:
@@ -21,7 +21,7 @@ class TextGenerationInference:
     __slots__ = ("_text",)
 
     def __init__(self) -> None:
-        self._text = GrowingText()
+        self._text = AccumulatedText()
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the token's text; a `generated_text` that is not null, or `error`, ends the stream."""

@@ -8,7 +8,7 @@ events named `error` (com.ibm.watsonx.ai of IBM/watsonx-ai-java-sdk).
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
+from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
@@ -76,7 +76,7 @@ WATSONX_GENERATION = StreamSpec(
 
 PROVIDER = Provider(
     interfaces=(
-        Interface((WATSONX_CHAT.name,), WATSONX_CHAT, (r"/text/chat(_stream)?\?",), dialect=openai_kin.WATSONX),
+        Interface((WATSONX_CHAT.name,), WATSONX_CHAT, (r"/text/chat(_stream)?\?",), dialect=openai_compatible.WATSONX),
         Interface((WATSONX_GENERATION.name,), WATSONX_GENERATION, (r"/text/generation(_stream)?\?",)),
     ),
     trusted_endpoints=(r"^https://[a-z0-9-]+\.ml\.cloud\.ibm\.com/.*$",),

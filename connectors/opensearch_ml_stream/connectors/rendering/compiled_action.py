@@ -29,8 +29,7 @@ from opensearch_ml_stream.connectors.rendering.template import (
     UnfilledPlaceholders,
     body_parameters,
 )
-from opensearch_ml_stream.connectors.rendering.url import CONTROL, check_characters, check_url, render_url
-from opensearch_ml_stream.connectors.rendering.values_to_give import (
+from opensearch_ml_stream.connectors.rendering.unfilled_values import (
     CREDENTIAL,
     check_url_is_given,
     is_to_be_given,
@@ -38,6 +37,7 @@ from opensearch_ml_stream.connectors.rendering.values_to_give import (
     not_given,
     unknown_placeholders,
 )
+from opensearch_ml_stream.connectors.rendering.url import CONTROL, check_characters, check_url, render_url
 from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming
 from opensearch_ml_stream.connectors.syntax import json_members, jsontext
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText, to_json

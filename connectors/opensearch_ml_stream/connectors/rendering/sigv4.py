@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
-from opensearch_ml_stream.connectors.rendering.values_to_give import is_to_be_given, not_given
+from opensearch_ml_stream.connectors.rendering.unfilled_values import is_to_be_given, not_given
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _KEYS = ("access_key", "secret_key", "session_token")

@@ -19,8 +19,8 @@ from opensearch_ml_stream.connectors.predict.parameter_hints import ParameterHin
 from opensearch_ml_stream.connectors.predict.pre_process import ScriptStep, Step, plan_steps
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.spec_for import choose_spec, spec_for
 from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
+from opensearch_ml_stream.connectors.stream_spec_lookup import choose_spec, spec_for
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.connector_protocol import ModelAction, ModelProtocol
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential

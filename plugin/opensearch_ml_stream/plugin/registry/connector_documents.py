@@ -6,7 +6,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.documents import connector_document, parameter_texts, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.caller_parameters import CALLER_PARAMETERS, read_caller_parameters
-from opensearch_ml_stream.connectors.rendering.values_to_give import left_in_connector
+from opensearch_ml_stream.connectors.rendering.unfilled_values import left_in_connector
 from opensearch_ml_stream.connectors.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.syntax.jsontext import scalar_texts
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher

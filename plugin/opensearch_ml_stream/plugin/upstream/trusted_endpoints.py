@@ -7,7 +7,7 @@ from functools import lru_cache
 from opensearch_ml_stream.connectors.documents import MAX_URL_LENGTH
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
-from opensearch_ml_stream.connectors.rendering.values_to_give import left_in_url, with_stand_ins
+from opensearch_ml_stream.connectors.rendering.unfilled_values import left_in_url, with_stand_ins
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.endpoint_patterns import EndpointPattern, compile_endpoint
 from opensearch_ml_stream.plugin.upstream.target import parse_target

@@ -13,7 +13,7 @@ from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import encoded_response
-from opensearch_ml_stream.rest_handlers.routes.posted_object import PostedObject
+from opensearch_ml_stream.rest_handlers.routes.post_endpoint import PostEndpoint
 
 ESTIMATE = {"X-Token-Count": "estimate"}
 """The header of a count that is no provider's own."""
@@ -50,7 +50,7 @@ def token_count_endpoint(
     gate: Gate,
     read: Callable[[dict[str, Any]], CountRequest],
     beside: Mapping[str, Any],
-) -> PostedObject[CountRequest]:
+) -> PostEndpoint[CountRequest]:
     """Return the ASGI endpoint; `beside` are the members of a response beside the count."""
 
     async def respond(response: InFlightResponse, scope: Scope, caller: Caller, asked: CountRequest) -> None:
@@ -64,4 +64,4 @@ def token_count_endpoint(
         headers = ESTIMATE if count.is_estimated else None
         await response.send(encoded_response(Request(scope), body, headers=headers))
 
-    return PostedObject(in_flight, gate, (actions.PREDICT_STREAM, actions.PREDICT), read, respond)
+    return PostEndpoint(in_flight, gate, (actions.PREDICT_STREAM, actions.PREDICT), read, respond)

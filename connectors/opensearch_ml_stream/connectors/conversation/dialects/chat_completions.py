@@ -386,5 +386,5 @@ def _calls(turn: Turn) -> bool:
     return any(isinstance(part, Call) for part in turn.parts)
 
 
-KIN = chat_dialect(Variant())
+COMPATIBLE = chat_dialect(Variant())
 """Of the many servers that take chat completions, where no more is known."""

@@ -7,8 +7,8 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import UnfilledPlaceholders
-from opensearch_ml_stream.connectors.spec_for import choose_spec
 from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming
+from opensearch_ml_stream.connectors.stream_spec_lookup import choose_spec
 from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import StepLog
 from opensearch_ml_stream.plugin.credentials.redaction import SHORTEST, Redactor
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel

@@ -25,7 +25,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponses,
     send_prediction,
 )
-from opensearch_ml_stream.rest_handlers.routes.posted_object import PostedObject
+from opensearch_ml_stream.rest_handlers.routes.post_endpoint import PostEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _parameters(model: CompiledModel, members: Mapping[str, Any]) -> dict[str, s
 
 def embeddings_endpoint(
     models: StoredEmbeddingModels, in_flight: InFlightResponses, gate: Gate
-) -> PostedObject[EmbeddingsRequest]:
+) -> PostEndpoint[EmbeddingsRequest]:
     """Return the ASGI endpoint."""
 
     async def embed(caller: Caller, request: EmbeddingsRequest) -> bytes:
@@ -77,4 +77,4 @@ def embeddings_endpoint(
     async def respond(response: InFlightResponse, scope: Scope, caller: Caller, request: EmbeddingsRequest) -> None:
         await send_prediction(response, embed(caller, request))
 
-    return PostedObject(in_flight, gate, (actions.PREDICT,), read_embeddings_request, respond)
+    return PostEndpoint(in_flight, gate, (actions.PREDICT,), read_embeddings_request, respond)

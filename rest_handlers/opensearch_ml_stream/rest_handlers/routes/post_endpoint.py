@@ -16,7 +16,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightR
 Asked = TypeVar("Asked")
 
 
-class PostedObject(Generic[Asked]):
+class PostEndpoint(Generic[Asked]):
     """The ASGI endpoint, for callers who may do one of the `actions`.
 
     `read` makes of the object what is asked for, InvalidRequest if it is wrong; `respond` sends the response, or fails

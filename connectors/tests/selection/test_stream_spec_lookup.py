@@ -5,19 +5,19 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
-from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
+from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
 from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
     ANTHROPIC_MESSAGES,
     HOSTED_MESSAGES,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import KIN
+from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import COMPATIBLE
 from opensearch_ml_stream.connectors.documents import Action, Connector, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.bedrock_converse import CLAUDE_CONVERSE, CONVERSE
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
-from opensearch_ml_stream.connectors.spec_for import choose_spec, spec_for
+from opensearch_ml_stream.connectors.stream_spec_lookup import choose_spec, spec_for
 
 CHAT = "openai/v1/chat/completions"
 AWS = "https://bedrock-runtime.us-east-1.amazonaws.com"
@@ -138,7 +138,7 @@ def test_a_connector_may_name_the_variant_itself() -> None:
 
 ELSEWHERE = "http://127.0.0.1:8000/v1/chat/completions"
 AZURE_2023 = "https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2023-07-01-preview"
-OF_CHAT = {name: dialect for name, dialect in SHIPPED.dialects.items() if dialect.name == KIN.name}
+OF_CHAT = {name: dialect for name, dialect in SHIPPED.dialects.items() if dialect.name == COMPATIBLE.name}
 
 
 def dialect_of(url: str, **parameters: str) -> Dialect | None:
@@ -157,19 +157,19 @@ def test_the_dialect_that_is_named_is_spoken_at_any_address(url: str, name: str)
     ("url", "name", "dialect"),
     [
         # Of a name and a URL that many share, and one that says more, this counts.
-        ("https://api.deepseek.com/v1/chat/completions", CHAT, openai_kin.DEEPSEEK),
-        ("https://us-south.ml.cloud.ibm.com/ml/v1/text/chat?version=2024-10-10", CHAT, openai_kin.WATSONX),
-        (AZURE_2023, CHAT, openai_kin.AZURE_OLD),
+        ("https://api.deepseek.com/v1/chat/completions", CHAT, openai_compatible.DEEPSEEK),
+        ("https://us-south.ml.cloud.ibm.com/ml/v1/text/chat?version=2024-10-10", CHAT, openai_compatible.WATSONX),
+        (AZURE_2023, CHAT, openai_compatible.AZURE_OLD),
         ("https://gateway/v1/messages", "vertex/anthropic", HOSTED_MESSAGES),
         (f"{VERTEX}/anthropic/models/claude@1:rawPredict", "anthropic/v1/messages", HOSTED_MESSAGES),
         (f"{AWS}/model/anthropic.claude-v2/invoke", "anthropic/v1/messages", HOSTED_MESSAGES),
         ("https://gateway/v1/messages", "anthropic/v1/messages", ANTHROPIC_MESSAGES),
         # Of two that say something, the name.
-        ("https://api.deepseek.com/v1/chat/completions", "vllm/v1/chat/completions", openai_kin.TAKES_REASONING),
-        (AZURE_2023, "vllm/v1/chat/completions", openai_kin.TAKES_REASONING),
-        ("https://api.openai.com/v1/chat/completions", "together/v1/chat/completions", KIN),
+        ("https://api.deepseek.com/v1/chat/completions", "vllm/v1/chat/completions", openai_compatible.TAKES_REASONING),
+        (AZURE_2023, "vllm/v1/chat/completions", openai_compatible.TAKES_REASONING),
+        ("https://api.openai.com/v1/chat/completions", "together/v1/chat/completions", COMPATIBLE),
         # But a provider's own URL says which version or model of it is called.
-        (AZURE_2023, "azure/openai/chat/completions", openai_kin.AZURE_OLD),
+        (AZURE_2023, "azure/openai/chat/completions", openai_compatible.AZURE_OLD),
         (f"{AWS}/model/us.anthropic.claude-v1:0/converse", "bedrock/converse", CLAUDE_CONVERSE),
         (f"{AWS}/model/amazon.nova-pro-v1:0/converse", "bedrock/converse/claude", CONVERSE),
         (f"{AWS}/model/arn:aws:bedrock:us-east-1:1:application-inference-profile%2Fx/converse",
@@ -206,9 +206,9 @@ def test_a_shared_name_is_streamed_as_the_url_says() -> None:
 
 def test_a_provider_of_an_extension_is_spoken_to_as_it_is_named() -> None:
     plain = Interface(("acme/plain",), OPENAI_CHAT_PLAIN)
-    thinking = Interface(("acme/thinking",), OPENAI_CHAT, dialect=openai_kin.TAKES_REASONING)
+    thinking = Interface(("acme/thinking",), OPENAI_CHAT, dialect=openai_compatible.TAKES_REASONING)
     known = SHIPPED.with_others([Provider((plain, thinking))])
-    for name, dialect in (("acme/plain", KIN), ("acme/thinking", openai_kin.TAKES_REASONING)):
+    for name, dialect in (("acme/plain", COMPATIBLE), ("acme/thinking", openai_compatible.TAKES_REASONING)):
         made = connector(ELSEWHERE, {"_llm_interface": name})
         assert choose_spec(made, made.action(), {}, known).dialect is dialect
 

@@ -11,7 +11,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import encoded_response
-from opensearch_ml_stream.rest_handlers.routes.posted_object import PostedObject
+from opensearch_ml_stream.rest_handlers.routes.post_endpoint import PostEndpoint
 from tests.asgi_exchange import JSON_HEADERS, Exchange, send_request
 from tests.recording_gate import CALLER, RecordingGate
 from tests.scripted_predictions import LIMITS
@@ -47,7 +47,7 @@ async def post(
     headers: dict[str, str] | None = None,
     method: str = "POST",
 ) -> Exchange:
-    endpoint = PostedObject(InFlightResponses(LIMITS), gate or RecordingGate(), ACTIONS, read, counting.respond)
+    endpoint = PostEndpoint(InFlightResponses(LIMITS), gate or RecordingGate(), ACTIONS, read, counting.respond)
     return await send_request(endpoint, method, "/count", body, headers)
 
 

@@ -1,10 +1,10 @@
-"""A text that its provider tells in pieces, whole, or both ways, maybe more than once: nothing of it is taken twice."""
+"""Text that a provider sends in pieces, whole, or both ways, perhaps more than once: no part of it is taken twice."""
 
 
-class GrowingText:
-    """What has been taken of one text. Of the text itself it keeps the last piece, to see that a whole one goes on.
+class AccumulatedText:
+    """What has been taken of one text. It keeps the length and the last piece, to compare a whole text with them.
 
-    A start may tell text already. It waits for the piece that follows: that goes on from it, or begins to repeat it.
+    The start of a text may hold text already. It waits for the next piece, which continues it or begins to repeat it.
     """
 
     __slots__ = ("_is_replaced", "_last", "_start", "length")

@@ -1,4 +1,4 @@
-"""Providers of OpenAI's chat completions that take them with differences, each as its documentation says."""
+"""How providers that offer OpenAI's chat completions differ from it, each as its documentation says."""
 
 from typing import Any
 

@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.rendering.values_to_give import is_to_be_given, left_in_connector
+from opensearch_ml_stream.connectors.rendering.unfilled_values import is_to_be_given, left_in_connector
 
 
 def document(**fields: Any) -> dict[str, Any]:
