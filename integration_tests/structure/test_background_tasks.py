@@ -53,7 +53,7 @@ STARTS = {
     "plugin.upstream.http1.linger": (1, "the timer of one connection"),
     "plugin.upstream.http1.pool": (2, "a timer that the next idle connection sets again, whatever became of it"),
     "plugin.upstream.http1.tls_connections": (1, "the timer of one handshake"),
-    "rest_handlers.http.message_watch": (1, "ended by the response that it watches the client for"),
+    "rest_handlers.http.response_lifecycle": (1, "ended by the response that it watches the client for"),
     "rest_handlers.http.response_lifecycle": (2, "a stream's heartbeat, which goes on after an error"),
     "runtimes.host.batching": (2, "the calls of the batch get its error"),
     "runtimes.host.engine_process": (3, "awaited by the process that they are of"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.connectors.spending.token_spending import Amount
+from opensearch_ml_stream.connectors.token_spending import Amount
 from opensearch_ml_stream.plugin.limits.spending_table import Counter, Spending, SpendingTable
 from opensearch_ml_stream.plugin.shared import table
 

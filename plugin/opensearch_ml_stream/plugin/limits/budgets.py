@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, Unavailable
 from opensearch_ml_stream.connectors.model_options import Budget, Prices, SidecarSettings
-from opensearch_ml_stream.connectors.spending.token_spending import (
+from opensearch_ml_stream.connectors.token_spending import (
     Amount,
     TokenCount,
     count_tokens,

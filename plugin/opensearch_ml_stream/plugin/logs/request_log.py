@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, UpstreamError
 from opensearch_ml_stream.plugin.logs.configuration import ACCESS_LOGGER, FIELDS, KIND, LOGGER
-from opensearch_ml_stream.rest_handlers.http.request_notes import RequestNotes
+from opensearch_ml_stream.rest_handlers.http.asgi_extensions import RequestNotes
 
 _MODEL = re.compile(r"/models/([^/]+)/_")
 

@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidR
 from opensearch_ml_stream.connectors.model_options import InputOptions, read_sidecar_settings
 from opensearch_ml_stream.connectors.predict.model_inputs import find_model_inputs
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.selection.spec_for import spec_for
+from opensearch_ml_stream.connectors.stream_spec_lookup import spec_for
 from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels, NewModel
 from opensearch_ml_stream.extensions.playground.service.model_form import FormParameter, ModelForm, find_model_form
 from opensearch_ml_stream.plugin.connector_protocol import ModelAdditions, find_own_requests
