@@ -28,8 +28,8 @@ from opensearch_ml_stream.extensions.openai_api.http.responses_api import (
 from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contribution, Core, Handler
 from opensearch_ml_stream.plugin.predictions.token_counts import TokenCounts
 from opensearch_ml_stream.rest_handlers.callers import Caller
-from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
-from opensearch_ml_stream.rest_handlers.openapi.schemas import STRING
+from opensearch_ml_stream.rest_handlers.openapi_schemas import STRING
+from opensearch_ml_stream.rest_handlers.operation_description import OperationDescription
 from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import (
     AtPaths,
     ConversationAPI,

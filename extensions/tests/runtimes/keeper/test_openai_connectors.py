@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.documents import connector_document, read_c
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.selection.spec_for import spec_for
+from opensearch_ml_stream.connectors.stream_spec_lookup import spec_for
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder
 from opensearch_ml_stream.extensions.runtimes.keeper.openai_connectors import (

@@ -25,7 +25,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
     Turn,
 )
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 from opensearch_ml_stream.extensions.anthropic_api.protocol.errors import ThreadUnsupported
 from opensearch_ml_stream.extensions.anthropic_api.protocol.request_members import Members, wrong
 

@@ -21,7 +21,7 @@ from opensearch_ml_stream.extensions.openai_api.protocol.completions_response im
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
 from opensearch_ml_stream.extensions.openai_api.protocol.request_members import Members
 from opensearch_ml_stream.extensions.openai_api.protocol.sent_chunks import SentChatChunks, SentTextChunks
-from opensearch_ml_stream.rest_handlers.routes.response_ids import new_id
+from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import new_id
 
 Clock = Callable[[], int]
 """Returns the time now in milliseconds since 1970."""

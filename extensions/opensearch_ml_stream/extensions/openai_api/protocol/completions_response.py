@@ -5,7 +5,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer, whole_calls
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol.completions_events import text_choice
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import (
     OWN_MEMBER,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from opensearch_ml_stream.connectors.conversation.conversation import JSONObject, Tool
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import provider_json
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol.request_members import Members
 
 ADDITIONAL_TOOLS = "additional_tools"
