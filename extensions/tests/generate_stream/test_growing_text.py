@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.extensions.generate_stream.growing_text import MAX_TEXT_BYTES, AccumulatedText
+from opensearch_ml_stream.extensions.generate_stream.growing_text import MAX_TEXT_BYTES, GrowingText
 
 DONE = b"data: [DONE]\n\n"
 REASONING: Chunks = [Chunk(reasoning="hmm", tool_calls=(ToolCall(0, "c", "f", "{}"),))]
@@ -20,12 +20,12 @@ def never() -> None:
     raise AssertionError("the text is not too long")
 
 
-def poster() -> AccumulatedText:
-    return AccumulatedText(never)
+def poster() -> GrowingText:
+    return GrowingText(never)
 
 
-def event_source() -> AccumulatedText:
-    return AccumulatedText(never, event_id=True)
+def event_source() -> GrowingText:
+    return GrowingText(never, event_id=True)
 
 
 def texts(written: bytes) -> list[Any]:
@@ -120,7 +120,7 @@ def test_a_short_text_is_sent_with_every_token_and_a_long_one_costs_257_bytes_a_
 
 def test_a_text_without_end_is_reported_once_and_grows_no_further() -> None:
     reports: list[str] = []
-    wire = AccumulatedText(lambda: reports.append("too long"))
+    wire = GrowingText(lambda: reports.append("too long"))
     for _ in range(12):
         wire.chunks([Chunk("x" * 100_000)])
     assert reports == ["too long"]

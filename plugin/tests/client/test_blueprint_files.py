@@ -16,7 +16,7 @@ from opensearch_ml_stream.client.blueprints import (
     model_body,
 )
 from opensearch_ml_stream.client.errors import RequestRefused
-from opensearch_ml_stream.connectors.rendering import values_to_give
+from opensearch_ml_stream.connectors.rendering import unfilled_values
 
 CONNECTOR = {"name": "c", "parameters": {"model": "<model>", "t": 1}, "credential": {"key": "<key>"}, "actions": [{}]}
 DOCUMENT = {
@@ -123,7 +123,7 @@ def test_no_shipped_blueprint_sends_a_key_to_a_host_or_account_that_only_shows_w
 
 @pytest.mark.parametrize("value", ["<region>", " <YOUR NAME> ", "YOUR API KEY", "REPLACE_IT", "", "<s>[INST] x", 7])
 def test_a_value_that_is_to_be_given_is_the_same_for_this_client_and_the_server(value: object) -> None:
-    assert blueprints.is_to_be_given(value) == values_to_give.is_to_be_given(value)
+    assert blueprints.is_to_be_given(value) == unfilled_values.is_to_be_given(value)
 
 
 def test_a_connector_body_alone_is_a_blueprint_with_comments_and_all(tmp_path: Path) -> None:

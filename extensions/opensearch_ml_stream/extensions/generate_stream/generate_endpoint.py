@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, UpstreamError
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.extensions.generate_stream.growing_text import MAX_TEXT_BYTES, AccumulatedText
+from opensearch_ml_stream.extensions.generate_stream.growing_text import MAX_TEXT_BYTES, GrowingText
 from opensearch_ml_stream.extensions.v2.face import InferenceModels, InferenceRequest, Tensor, UnreadRequest
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
@@ -52,7 +52,7 @@ class GenerateStreamEndpoint:
 
     def describe(self) -> Mapping[str, OperationDescription]:
         """Return what the OpenAPI document says of it."""
-        types = (AccumulatedText.content_type,)
+        types = (GrowingText.content_type,)
         return {
             "POST": OperationDescription(
                 "Stream a response as growing text.", body=_BODY, is_body_required=True, content_types=types
@@ -75,7 +75,7 @@ class GenerateStreamEndpoint:
         if request is None:
             await with_security_headers(scope, Response(status_code=204))(scope, receive, send)
             return
-        wire = AccumulatedText(lambda: response.interrupt(_too_long()), event_id=scope["method"] == "GET")
+        wire = GrowingText(lambda: response.interrupt(_too_long()), event_id=scope["method"] == "GET")
         response = InFlightResponse(scope, receive, send, self._in_flight, reservation, wire)
         await response.run(relay(response, self._stream(caller, name, request), wire))
 

@@ -23,7 +23,7 @@ _LEAST_GROWTH = 256  # an event each time that the text has grown by 1/256
 _ID = b"id: 1\n"
 
 
-class AccumulatedText(WireFormat):
+class GrowingText(WireFormat):
     """The format of one stream. Reasoning, tool calls and further outputs are not part of the text.
 
     With `event_id` the first event has an id. A browser's EventSource opens its URL again when the body ends, and sends

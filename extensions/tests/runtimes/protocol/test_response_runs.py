@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ResponseRun, TextRun, Usage, to_chunk_list
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
-from opensearch_ml_stream.extensions.generate_stream.growing_text import AccumulatedText
+from opensearch_ml_stream.extensions.generate_stream.growing_text import GrowingText
 from opensearch_ml_stream.extensions.ml_service.predict_messages import encode_chunks
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
@@ -74,7 +74,7 @@ def test_text_is_written_as_any_models_and_other_outputs_stand_beside_it(wire: W
 
 
 def test_a_growing_text_is_of_the_texts_alone() -> None:
-    wire = AccumulatedText(lambda: None)
+    wire = GrowingText(lambda: None)
     assert wire.chunks(TWO) == 'data: {"text": "Héllo"}\n\n'.encode()
 
 
