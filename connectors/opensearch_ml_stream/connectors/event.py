@@ -1,4 +1,4 @@
-"""An event of a provider's stream: what its framing makes of bytes, and its reader takes chunks from."""
+"""An event of a provider's stream: its framing makes events of bytes, its reader makes chunks of events."""
 
 from dataclasses import dataclass, field
 from typing import Any

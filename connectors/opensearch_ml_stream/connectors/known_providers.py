@@ -1,4 +1,4 @@
-"""The providers that are known, and what is asked of them: streams by name and URL, whole responses, trusted hosts."""
+"""All known providers as one value: interfaces by name and URL, whole responses, trusted endpoints."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

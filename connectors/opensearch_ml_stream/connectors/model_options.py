@@ -1,7 +1,7 @@
-"""The `_sidecar` object of a model: what calls may cost, which models answer in its place, what is merged or dropped.
+"""The `_sidecar` object of a model: budgets and limits, fallback models, merged requests, dropped parameters.
 
-Extensions add members of their own. It is read when a caller gives it and when it was stored, by the same rules: nobody
-but the sidecar writes it.
+Extensions add members of their own. The same rules hold for an object that a caller gives and one that was stored: only
+the sidecar writes it.
 """
 
 import re

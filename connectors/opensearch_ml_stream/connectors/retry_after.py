@@ -1,6 +1,6 @@
-"""How long a response asks to wait: `Retry-After` (RFC 9110, section 10.2.3), or milliseconds, as OpenAI and Azure say.
+"""How long a response asks to wait: `Retry-After` (RFC 9110, section 10.2.3), or OpenAI's and Azure's milliseconds.
 
-Milliseconds come first: where both are there, they are exact.
+If both are present, the milliseconds count: they are exact.
 """
 
 import re

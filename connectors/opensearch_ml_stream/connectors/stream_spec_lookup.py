@@ -1,8 +1,8 @@
 """Select a connector's stream spec: by its parameter `_stream`, its `_llm_interface`, the URL, or the request's.
 
 Clients of ML Commons send `_llm_interface` with every request, often the wrong one. So a request's value counts only if
-neither the connector's parameters nor its URL decide. Of these two the parameters decide, but for what many servers
-share: ML Commons knows one name for all that speak OpenAI's interface, and they have one path for it.
+neither the connector's parameters nor its URL decide. Of these two the parameters decide, unless they name an interface
+that many servers share: ML Commons has one name for all that speak OpenAI's interface, and they have one path for it.
 """
 
 import re

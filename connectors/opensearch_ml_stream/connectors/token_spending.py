@@ -1,4 +1,4 @@
-"""What a call of a provider spends, in tokens and money: by the provider's own counts, or estimated where it has none.
+"""What a provider call spends, in tokens and money: by the provider's own counts, or an estimate without them.
 
 An estimate is made from sizes alone. A token is 4 bytes of a request or a text, and at least one token is in a chunk.
 """

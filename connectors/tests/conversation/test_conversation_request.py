@@ -102,7 +102,7 @@ def test_what_the_dialect_cannot_say_is_refused_by_the_clients_name_or_dropped_b
     compiled = action('{"messages":${parameters.messages}}')
     conversation = Conversation(HELLO.turns, options={"top_k": 4}, members={"top_k": "generation.top_k"})
     reason = (
-        r"^\[generation.top_k\] cannot be said to this model's provider \(spoken\): it has no such member. "
+        r"^\[generation.top_k\] cannot be sent to this model's provider \(spoken\): it has no such member. "
         "Leave it out, or let the model's _sidecar.drop_params name it$"
     )
     with pytest.raises(InvalidRequest, match=reason):
@@ -195,7 +195,7 @@ def test_words_around_the_place_of_the_conversation_leave_the_templates_own_para
 def test_a_place_for_a_text_where_the_dialect_has_none_leaves_the_templates_own_parameters() -> None:
     compiled = action('{"query":"${parameters.inputs}"}')
     assert sent(rendered(compiled, asked(HELLO), CHAT_DIALECT)) == {"query": "Hello"}
-    with pytest.raises(InvalidRequest, match=r"^\[messages\] cannot be said .* needs the parameter \[inputs\]"):
+    with pytest.raises(InvalidRequest, match=r"^\[messages\] cannot be sent .* needs the parameter \[inputs\]"):
         rendered(compiled, asked(CHAT), CHAT_DIALECT)
     with pytest.raises(InvalidRequest, match=r"^The connector's request_body needs the parameter \[x\]"):
         rendered(action('{"query":"${parameters.x}"}'), asked(HELLO), CHAT_DIALECT)
@@ -283,7 +283,7 @@ def test_what_a_templates_parameters_cannot_say_is_refused_by_the_clients_name(
 ) -> None:
     with pytest.raises(InvalidRequest) as refused:
         rendered(action(body, parameters), asked(conversation))
-    assert refused.value.reason.startswith(f"[{member}] cannot be said to this model's provider (by its template's")
+    assert refused.value.reason.startswith(f"[{member}] cannot be sent to this model's provider (by its template's")
 
 
 def test_what_is_refused_is_left_out_if_the_model_says_so() -> None:

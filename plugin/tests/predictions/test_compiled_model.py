@@ -67,7 +67,7 @@ def test_a_conversation_leaves_out_what_the_settings_say_and_the_provider_cannot
     conversation = Conversation((Turn("user", (Text("hi"),)),), options={"top_k": 4})
     client = ClientRequest("another", {}, lambda body: conversation)
     model = ready(action={"request_body": '{"messages": ${parameters.messages}}'})
-    with pytest.raises(InvalidRequest, match=r"^\[top_k\] cannot be said to this model's provider \(openai_chat\)"):
+    with pytest.raises(InvalidRequest, match=r"^\[top_k\] cannot be sent to this model's provider \(openai_chat\)"):
         model.render_conversation(client)
     model.settings = read_sidecar_settings({"drop_params": ["top_k"]})
     body = json.loads(model.render_conversation(client, model.spec({})).body)

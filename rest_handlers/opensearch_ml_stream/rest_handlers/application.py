@@ -52,7 +52,7 @@ def _passing_on(other_server: ASGIApp, paths: Paths, not_found: ASGIApp) -> ASGI
 
 
 class _PathsOfOthers(BaseRoute):
-    """The route of all paths that no other route can have, before a hundred of those are tried in vain."""
+    """The first route: matches paths that no other route can have, so that the others need not be tried."""
 
     def __init__(self, endpoint: ASGIApp, paths: Paths) -> None:
         self._endpoint = endpoint

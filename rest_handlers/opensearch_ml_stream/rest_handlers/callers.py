@@ -1,4 +1,4 @@
-"""Callers: who sends a request, and the protocol of what lets them in."""
+"""Callers: who sends a request, and the gates that admit them."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Scope = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request. `is_admin` is whether access modes of models and connectors do not hold for them.
+    """Who sends a request. For one who `is_admin`, access modes of models and connectors do not apply.
 
     `tenant_id` is None where there are no tenants. It holds for admins too: what is another tenant's is not theirs.
     """
@@ -29,7 +29,7 @@ class Caller:
 
     @property
     def is_anyone(self) -> bool:
-        """Whether nobody has logged in: only who has can own a document."""
+        """Whether the caller has not logged in, and so cannot own a document."""
         return not self.name
 
     def check_tenant(self, document: Mapping[str, Any]) -> None:
@@ -39,7 +39,7 @@ class Caller:
 
     @property
     def tenant_fields(self) -> dict[str, str]:
-        """The fields of a document that the caller makes which say whose it is."""
+        """The fields that store the tenant in a document which the caller creates."""
         return {} if self.tenant_id is None else {"tenant_id": self.tenant_id}
 
 
@@ -48,7 +48,7 @@ ANYONE = Caller("", is_admin=True)
 
 
 class Gate(Protocol):
-    """What lets callers in."""
+    """Admits callers."""
 
     @property
     def asks_for_login(self) -> bool:

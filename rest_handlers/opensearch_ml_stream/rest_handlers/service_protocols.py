@@ -1,9 +1,9 @@
-"""Protocols of the use cases behind the management routes; the caller of this room implements them.
+"""Protocols of the use cases behind the management routes, which `plugin` implements.
 
 Bodies and responses are JSON objects as the API of ML Commons has them, and no response holds a credential. Errors
 are MLStreamErrors: of every method, InvalidRequest for a body that it does not take, NotFound for an id that it does
-not know, and Unavailable while the store does not respond; what else a method raises stands with it.
-`caller` is who asks; what they may not see or use is Forbidden, or InvalidRequest where ML Commons has it so.
+not know, and Unavailable while the store does not respond; other errors are listed with the method. For a document
+that the `caller` may not see or use it is Forbidden, or InvalidRequest where ML Commons has it so.
 `dashboards` says that the client is OpenSearch Dashboards, which alone gets `ui_metadata`.
 """
 

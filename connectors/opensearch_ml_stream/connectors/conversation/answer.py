@@ -1,4 +1,4 @@
-"""An answer in one piece, as doors write it for their clients."""
+"""A whole answer to a conversation, which client APIs write in one response."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ class WholeAnswer:
 
 
 def as_one(chunks: Sequence[Chunk]) -> Chunk:
-    """Return all that chunks say as one, with the fragments of tool calls as they are."""
+    """Merge chunks into one; the fragments of tool calls stay as they are."""
     text, reasoning = "".join(chunk.text for chunk in chunks), "".join(chunk.reasoning for chunk in chunks)
     calls = tuple(call for chunk in chunks for call in chunk.tool_calls)
     refusal = "".join(chunk.refusal for chunk in chunks)
@@ -33,7 +33,7 @@ def as_one(chunks: Sequence[Chunk]) -> Chunk:
 
 
 def whole_calls(fragments: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
-    """Return tool calls put together from their fragments, in the order in which they began; no two have one id."""
+    """Join the fragments of tool calls, in the order in which the calls began; no two calls have the same id."""
     calls: dict[int, list[ToolCall]] = {}
     for fragment in fragments:
         calls.setdefault(fragment.index, []).append(fragment)

@@ -1,7 +1,6 @@
 """Events as their provider sent them, for clients that speak its dialect.
 
-Those that say nothing but a piece of text are not among them: the text is enough, so that they can take the fast path
-(`FastPathDecoder`).
+Events with nothing but text are left out: their text is enough, so they can take the fast path (`FastPathDecoder`).
 """
 
 from collections.abc import Callable, Sequence
@@ -29,10 +28,10 @@ class ChooseEvent(Protocol):
 
 
 class AsSent:
-    """Reads events by `reader`, and gives those that `choose` wants as they were sent (`Chunk.event`).
+    """Reads events by `reader`, and adds those that `choose` returns to the chunks (`Chunk.event`).
 
-    The first event of a stream says nothing yet, but that one has begun: it comes with the second, as one write to the
-    client, or not at all if the stream fails there.
+    The first event of a stream only says that it has begun. It is held until the second, so that both are one write to
+    the client, and dropped if the stream fails there.
     """
 
     __slots__ = ("_begins", "_choose", "_first", "_read", "end_of_input")
@@ -67,7 +66,7 @@ class AsSent:
 
 
 class DecoderAsSent(Decoder):
-    """A decoder whose events as they were sent are without credentials: those of one read are searched as one."""
+    """A decoder that removes credentials from the events it passes on; the events of one read are searched together."""
 
     __slots__ = ("_redact",)
 

@@ -1,7 +1,7 @@
-"""The neutral form of a conversation: what clients of any API ask for, and any provider's request is made of.
+"""The neutral form of a conversation, between the APIs of clients and the dialects of providers.
 
-A door reads its client's body into a `Conversation`; a provider's dialect (`dialect`) writes its request from it. All
-values are frozen; JSON within them (schemas, options) is as the client sent it.
+A client API reads a request's body into a `Conversation`; a provider's dialect (`dialect`) writes its request from it.
+All values are frozen; JSON within them (schemas, options) is as the client sent it.
 """
 
 from collections.abc import Mapping

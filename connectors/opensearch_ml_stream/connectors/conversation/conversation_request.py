@@ -1,7 +1,8 @@
 """What is sent to a provider for a client's conversation: one body, or parameters for the connector's template.
 
-The body is written by the provider's dialect. Without a known dialect a conversation fills parameters: a text that for
-a prompt, a chat of texts that for messages, and options those of their names. Nothing else can be said so.
+The body is written by the provider's dialect. Without a known dialect, a conversation fills the template's parameters:
+a single text fills the one for a prompt, several turns of text the one for messages, and options those of their names.
+Anything else is refused.
 """
 
 import re
@@ -69,7 +70,7 @@ class TemplateParameters:
     def fill(self, conversation: Conversation, refuse: Refuse) -> dict[str, str]:
         """Return the parameters that say a conversation; what they cannot say is refused."""
         for path in conversation.unknown:
-            refuse(path, "it is not known to the sidecar, and the provider speaks another dialect than the client")
+            refuse(path, "it is not known to the sidecar, and the provider has another API than the client")
         for name, value in (
             ("tools", conversation.tools),
             ("tool_choice", conversation.tool_choice),
@@ -180,10 +181,10 @@ _TEMPLATE = "by its template's parameters"  # the provider, where no dialect of 
 
 @dataclass(slots=True)
 class Refusing:
-    """Refuses what a provider cannot be told, but for the members that the model's `_sidecar.drop_params` names.
+    """Refuses members that a provider cannot take, except those that the model's `_sidecar.drop_params` names.
 
-    A name of a member is its path in the client's body, with or without the places in arrays: `messages.name` and
-    `messages[].name` are that of each message.
+    The name of a member is its path in the client's body, with or without array indexes: both `messages.name` and
+    `messages[].name` name the member of each message.
     """
 
     drop: frozenset[str]
@@ -195,7 +196,7 @@ class Refusing:
             return
         reason = f": {why}" if why else ""
         raise InvalidRequest(
-            f"[{member}] cannot be said to this model's provider ({self.provider}){reason}. Leave it out, or let the "
+            f"[{member}] cannot be sent to this model's provider ({self.provider}){reason}. Leave it out, or let the "
             "model's _sidecar.drop_params name it"
         )
 
@@ -216,9 +217,9 @@ class ConversationRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConversationTemplate:
-    """What a connector's action has to say in the requests of conversations, found once per version of it.
+    """What a connector's template adds to the requests of conversations, compiled once per connector version.
 
-    `members` are None where the template is no object whose members are known without a request.
+    `members` is None if the template is not a JSON object whose members are known without a request.
     """
 
     members: TemplateMembers | None

@@ -1,7 +1,7 @@
-"""A dialect: how a provider takes a conversation. And the request of a client, in the client's dialect.
+"""Dialects: how a provider takes a conversation (`Dialect`), and how a client sends one (`ClientRequest`).
 
-A dialect is a part of what is known of a provider (`Interface.dialect`). Clients and providers of one `name` speak the
-same one: the body that the client sent then goes on as it is, what is unknown here with it.
+A provider's interface has a dialect (`Interface.dialect`). If the client speaks the dialect of the same `name`, its
+body is passed on as it is, with members that are unknown here.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,11 +43,11 @@ def as_it_is(body: dict[str, Any], refuse: Refuse) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class TokenCounting:
-    """How a provider counts the input tokens of a request that it does not answer.
+    """How a provider counts the input tokens of a request without answering it.
 
-    `path` is how the path of a request for an answer ends, `counting_path` how that of a count does. `body` makes the
-    body of the one of that of the other and its path. `member` of the response is the count. `not_counted` are statuses
-    that say no more than that this request, or this model's, is not counted.
+    `path` ends the URL path of a request for an answer, `counting_path` that of a request for a count. `body` makes the
+    body of the latter from that of the former and its path. `member` of the response holds the count. `not_counted`
+    are statuses that mean only that this request, or this model, cannot be counted.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""What a connector's template has to say in the body of a conversation, member by member.
+"""What a connector's template adds to the body of a conversation, member by member.
 
 A template is read once per connector version into a tree of JSON: it is marked and parsed, and its placeholders are
 followed into the connector's parameters. That takes time linear in what the template and those parameters hold, which

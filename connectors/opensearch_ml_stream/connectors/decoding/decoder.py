@@ -5,12 +5,12 @@
     decoder.outcome                  None while the stream runs, then an Ending or an UpstreamError
     decoder.is_ending                whether a finish reason or the outcome has come
 
-An event that cannot be read ends the stream as an error: what it held of the response would be missing without a word.
-One that says nothing is passed over, and so is any that follows the finish reason. Nothing raises, since an error that
+An event that cannot be read ends the stream as an error: otherwise its part of the response would be missing silently.
+An event without content is skipped, and so is any that follows the finish reason. Nothing raises, since an error that
 follows text within one read must not lose the text. After the outcome is set no more chunks come. The result does not
 depend on how the bytes were cut.
 
-`Decoder` parses every event. `FastPathDecoder` has one, and does without it for events that repeat.
+`Decoder` parses every event. `FastPathDecoder` wraps it, and skips parsing for events that repeat.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Read fields of a provider's JSON events by type, since no provider guarantees its types.
 
-A wrong type raises TypeError where the response would suffer, so that the event ends the stream as an error; where only
-a detail would (a token count, a model name) the field counts as absent.
+A wrong type raises TypeError if the response would be damaged, so that the event ends the stream as an error. If only a
+detail would be lost (a token count, a model name), the field counts as absent.
 """
 
 import re

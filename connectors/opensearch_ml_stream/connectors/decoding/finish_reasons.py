@@ -1,11 +1,10 @@
 """Finish reasons: translate every provider's own word into one of `chunks.FINISH_REASONS`.
 
-One table serves all providers, since no two of them mean different things by one word, and gateways relay the words of
-others. What a provider's own module says comes on top. Case is ignored.
+One table serves all providers, since no two of them use one word for different things, and gateways relay the words of
+others. A provider's module can add words. Case is ignored.
 
-A word says what its provider thinks of its own work: many say stop after a call too, some of them only where a tool was
-forced by its name. For a client an answer with calls has not ended: that rule (`after_calls`) is applied once, to what
-every reader returns.
+Many providers report stop after a tool call, too, some of them only where a tool was forced by its name. For a client
+an answer with calls has not ended: that rule (`after_calls`) is applied once, to what every reader returns.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""One validation of one value: what is left of its budget, and the violations found so far."""
+"""The state of one validation: the rest of its budget, and the violations found so far."""
 
 from typing import Any, NamedTuple
 

@@ -1,7 +1,8 @@
-"""Predict responses as JSON: embeddings are written as the provider wrote them, without making their numbers.
+"""Predict responses as JSON: embeddings are copied as the provider wrote them, without parsing their numbers.
 
-For whole predictions whose response nothing else reads. The JSON is equal by value to that of `post_process`'s tensors,
-and equal byte for byte except for the numbers of an embedding: `1e-05` stays, where parsed and printed it may change.
+This is for whole predictions whose response nothing else reads. The JSON is equal by value to that of the tensors of
+`post_process`, and equal byte for byte except for the numbers of an embedding: `1e-05` stays, where parsed and printed
+it may change.
 """
 
 import re

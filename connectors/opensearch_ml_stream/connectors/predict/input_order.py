@@ -1,4 +1,4 @@
-"""Which embedding of a provider's response is of which input: by the index beside it, else by its position."""
+"""Match the embeddings of a provider's response to the inputs, by the index beside each, else by position."""
 
 from collections.abc import Sequence
 from operator import itemgetter

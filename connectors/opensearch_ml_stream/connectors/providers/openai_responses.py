@@ -596,7 +596,7 @@ class _Items:
 
 
 def _write_medium(media: Media) -> _JSON | None:
-    """Return the part of a medium, None where it cannot be said."""
+    """Return the part of a medium, None where it cannot be sent."""
     if media.kind == "audio":
         sound = {"data": media.data, "format": audio_format(media)}
         return {"type": "input_audio", "input_audio": sound} if media.data else None

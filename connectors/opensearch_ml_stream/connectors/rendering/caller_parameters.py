@@ -1,4 +1,4 @@
-"""Which parameters a caller may set of those that say where a connector's requests go, and with them its credential.
+"""Which of the parameters that decide where requests, and their credential, are sent a caller may set.
 
 They stand in the connector's URL, and in headers that name a host or an account. Where the connector gives a value, a
 caller sets another only for a name of MODEL_NAMES or of a provider's, in path and query, or for one that the connector

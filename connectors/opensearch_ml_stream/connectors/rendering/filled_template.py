@@ -1,4 +1,4 @@
-"""Filled templates: what the connector's own parameters give in a template is filled in once, not for each request.
+"""Filled templates: the connector's own parameters are filled into a template once, not for each request.
 
 A request that brings the parameters `messages` and `user` leaves all other placeholders to the connector. They are
 filled when the first such request comes; the next ones fill what is left. A connector's value that holds placeholders

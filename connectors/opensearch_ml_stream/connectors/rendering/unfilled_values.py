@@ -1,9 +1,10 @@
-"""Texts of a connector that nothing fills in, so that its calls are refused.
+"""Values in a connector that nobody has filled in. Calls of such a connector are refused.
 
-Values that its author left to its user, such as `<YOUR RESOURCE NAME>` in ML Commons' public blueprints: no URL holds
-angle brackets; elsewhere they may be meant, as in the stop word `</s>`, so there only a text that asks its reader for
-something counts. And placeholders of a form that is not known here, such as `${credentials.key}`: ML Commons sends
-them as they stand. A connector is stored with either, as in ML Commons, with a warning.
+One kind are values that the connector's user has to give, such as `<YOUR RESOURCE NAME>` in ML Commons' public
+blueprints. A URL never holds angle brackets. Elsewhere they may be meant, as in the stop word `</s>`, so there only a
+text that asks its reader for something counts. The other kind are placeholders of an unknown form, such as
+`${credentials.key}`, which ML Commons sends as they stand. A connector with either is stored, as in ML Commons, with a
+warning.
 """
 
 import re

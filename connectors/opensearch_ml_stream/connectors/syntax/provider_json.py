@@ -1,4 +1,4 @@
-r"""JSON of providers, which is not always JSON: read as it is meant, where the strict parser refuses it.
+r"""Read what providers send as JSON but a strict parser refuses, as it is meant.
 
 - A byte that is not of UTF-8 is U+FFFD, as in every text of the web; a byte order mark before the JSON is nothing.
 - An escape of half a surrogate pair (`"\ud83d"`), which is no character, is U+FFFD.

@@ -1,4 +1,4 @@
-"""Work limit: bounds what paths, patterns and processors cost that cannot be linear in their input by construction."""
+"""Work limit: bounds the work of paths, patterns and processors that are not linear in their input by construction."""
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 

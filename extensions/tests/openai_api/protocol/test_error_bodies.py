@@ -44,7 +44,7 @@ def test_types_are_openai_s_for_the_status(error: MLStreamError, kind: str, code
     [
         ("messages[2].content[0].image_url must be an object", "messages[2].content[0].image_url"),
         ("model is missing: it must be a string", "model"),
-        ("[messages[1].content[0].X1] cannot be said to this model's provider", "messages[1].content[0].X1"),
+        ("[messages[1].content[0].X1] cannot be sent to this model's provider", "messages[1].content[0].X1"),
         ("The request body is not JSON", None),
     ],
 )

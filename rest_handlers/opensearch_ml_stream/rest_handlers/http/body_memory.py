@@ -1,10 +1,10 @@
-"""The memory that request bodies may take: one, and all of a worker together."""
+"""Limits of the memory that request bodies take: of one body, and of all in a worker."""
 
 from opensearch_ml_stream.connectors.errors import BodyTooLarge, Throttled
 
 
 class BodyMemory:
-    """A sum of bytes, of which each request reserves what it holds of its body. Sizes in bytes."""
+    """The bytes that all request bodies have reserved, and their limits. Sizes in bytes."""
 
     __slots__ = ("max_body_size", "max_total_body_size", "reserved")
 
@@ -15,7 +15,7 @@ class BodyMemory:
 
 
 class BodyReservation:
-    """The `size` that one request has reserved. `release` it when the body is let go; a second time does nothing."""
+    """The `size` that one request has reserved. Call `release` when the body is dropped; a second call does nothing."""
 
     __slots__ = ("_memory", "max_body_size", "size")
 
@@ -57,11 +57,11 @@ class BodyReservation:
         self.add(max(size - self.size, 0))
 
     def take_over(self, other: "BodyReservation") -> None:
-        """Reserve what another has reserved of the same memory, in its place."""
+        """Take over what another reservation of the same memory has reserved."""
         self.size += other.size
         other.size = 0
 
     def release(self) -> None:
-        """Give back all that is reserved."""
+        """Release all that is reserved."""
         self._memory.reserved -= self.size
         self.size = 0

@@ -1,7 +1,7 @@
-"""gzip for clients that take it: whole bodies, and streams whose every write can be read when it arrives.
+"""gzip for clients that accept it: whole bodies, and streams that can be decompressed write by write.
 
-A compressor of a stream takes 16 KiB, where zlib's defaults take 256: an event is much like those just before it, so
-a short window finds as much. An event costs some 2 µs and shrinks to a tenth or less.
+The compressor of a stream takes 16 KiB, where zlib's defaults take 256: an event is much like those just before it, so
+a short window compresses as well. An event costs some 2 µs and shrinks to a tenth or less.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _SLICE = 128 * 1024  # bytes, between two of which other work is done
 
 
 def accepts_gzip(scope: Scope) -> bool:
-    """Whether the client takes gzip at least as gladly as no coding (RFC 9110, section 12.5.3)."""
+    """Whether the client prefers gzip, or has no preference between gzip and no coding (RFC 9110, section 12.5.3)."""
     values = [value for name, value in scope["headers"] if name == b"accept-encoding"]
     if not values:
         return False
@@ -57,7 +57,7 @@ def _weight(parameter: str) -> float:
 
 
 async def gzipped(body: bytes) -> bytes:
-    """Compress a whole body, in slices, so that a large one does not keep the event loop."""
+    """Compress a whole body, in slices, so that a large one does not block the event loop."""
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP + zlib.MAX_WBITS)
     parts: list[bytes] = []
     for start in range(0, len(body), _SLICE):

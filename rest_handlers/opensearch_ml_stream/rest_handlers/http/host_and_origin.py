@@ -105,7 +105,7 @@ def preflight_response(scope: Scope) -> Response | None:
 
 
 def security_headers(scope: Scope) -> Headers:
-    """Return what every response to this request says to browsers: the same for all, but for pages that are listed."""
+    """Return the security headers of responses to a request: the same for all requests but those of listed pages."""
     headers: Headers = scope.get(SECURITY_HEADERS, FOR_OWN_PAGES)
     return headers
 
@@ -128,7 +128,7 @@ def _is_known_host(host: str, policy: BrowserPolicy) -> bool:
 
 
 def _is_same_origin(origin: str, host: str) -> bool:
-    """Whether the page comes from here. Its scheme may differ from the request's: a proxy may do the TLS."""
+    """Whether the page is of this server. Its scheme may differ from the request's: a proxy may terminate TLS."""
     scheme, _, authority = origin.partition("://")
     default = _DEFAULT_PORTS.get(scheme)
     if default is None:

@@ -1,8 +1,8 @@
-"""The life of a response: started, written, ended once; given up when the client disconnects or the server stops.
+"""The life of a response: started, written, ended once; cancelled when the client disconnects or the server stops.
 
-One task makes the response. The server tells when the client disconnects, which cancels the task, and with it the
-provider call. A stream has a timer: it commits to 200 when the provider is slow to begin, and sends heartbeats while
-the provider is silent. Neither costs anything per chunk.
+One task makes the response. When the client disconnects, the task is cancelled, and with it the provider call. A stream
+has a timer: it commits to 200 when the provider is slow to begin, and sends heartbeats while the provider is silent.
+Neither costs anything per chunk.
 """
 
 import asyncio
@@ -223,8 +223,8 @@ class MessageWriter:
 class InFlightResponse:
     """One response to one client. `wire` is its stream format, None for a response that is one JSON object.
 
-    One that becomes a stream later is told so by `become_stream`. `body` is what the request has reserved; it is
-    released when the provider has responded, or nobody waits for that. `direct` is what the server offers, if it does.
+    `become_stream` turns it into a stream later. `body` is what the request has reserved; it is released when the
+    provider has responded, or nobody waits for that. `direct` is the server's DirectExchange, if it has one.
     """
 
     __slots__ = (
@@ -356,11 +356,11 @@ class InFlightResponse:
     # As a ClientWatcher.
 
     def client_disconnected(self) -> None:
-        """Give the response up."""
+        """Cancel the response."""
         self.interrupt(ClientDisconnect())
 
     def client_half_closed(self) -> None:
-        """Send a heartbeat to a client that waits for a stream, which tells whether it is gone."""
+        """Send a heartbeat to a client that waits for a stream; the write shows whether it is gone."""
         if self.started and self.wire is not None and not (self._ended or self._is_keeping_alive()):
             self._keep_alive_beside(self._send_heartbeat(self.wire))
 
@@ -392,7 +392,7 @@ class InFlightResponse:
         self._keeping_alive.add_done_callback(self._kept_alive)
 
     def _kept_alive(self, task: asyncio.Task[None]) -> None:
-        """Tell the loop, which logs it, what has failed, and try again at the next heartbeat's time."""
+        """Report a failed heartbeat to the loop, which logs it, and try again when the next one is due."""
         if task.cancelled() or (error := task.exception()) is None:
             return
         self._in_flight.loop.call_exception_handler({"message": "a heartbeat failed", "exception": error})

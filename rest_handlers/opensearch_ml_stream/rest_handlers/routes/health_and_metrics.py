@@ -1,4 +1,4 @@
-"""Health, metrics, and what `GET /` says of the sidecar: routes for operators, outside the base path."""
+"""Routes for operators, outside the base path: health, metrics, and `GET /`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""A route to which a JSON object is posted, and that responds in one piece."""
+"""An endpoint that takes a JSON object by POST and sends a whole response."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
@@ -19,8 +19,7 @@ Asked = TypeVar("Asked")
 class PostEndpoint(Generic[Asked]):
     """The ASGI endpoint, for callers who may do one of the `actions`.
 
-    `read` makes of the object what is asked for, InvalidRequest if it is wrong; `respond` sends the response, or fails
-    it.
+    `read` reads the object and raises InvalidRequest if it is wrong; `respond` sends the response, or its error.
     """
 
     def __init__(

@@ -198,7 +198,7 @@ RelayIfElsewhere = Callable[[Scope, Receive, Send, str], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True)
 class _OtherHead:
-    """The head of a request for the router that no browser's rule stops; see `PredictHead`."""
+    """The head of a request for the router that the browser rules allow; see `PredictHead`."""
 
     any_host: bool
     error_form: ErrorForm | None

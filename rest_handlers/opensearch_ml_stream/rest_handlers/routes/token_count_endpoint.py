@@ -1,4 +1,4 @@
-"""A route of a client API that tells how many input tokens a conversation would have, without an answer to it."""
+"""The endpoint of a client API that counts the input tokens of a conversation without answering it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol

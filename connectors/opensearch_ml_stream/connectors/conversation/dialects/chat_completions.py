@@ -342,7 +342,7 @@ class _Messages:
         return None if written is None else {**written, **self._cache(part.cache)}
 
     def _medium(self, media: Media) -> _JSON | None:
-        """Return the part of a medium, None where it cannot be said."""
+        """Return the part of a medium, None where it cannot be sent."""
         if media.kind == "image" and (media.url or media.data):
             detail = {"detail": media.detail} if media.detail else {}
             return {"type": "image_url", "image_url": {"url": media.url or data_url(media, "image/png"), **detail}}

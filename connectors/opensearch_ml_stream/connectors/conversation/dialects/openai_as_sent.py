@@ -1,8 +1,8 @@
-"""What OpenAI's events say beside text, as they were sent: for clients of the same dialect.
+"""Choose the OpenAI events that clients of the same dialect get as they were sent.
 
-A client of the dialect gets each event, but for those that are text alone: of these the text is enough, so that they
-can take the fast path (`FastPathDecoder`). All that such an event says beside its text is what the event says that
-it is modelled on: the last one with a text that was given before the first that was not.
+They get each event, except those that hold text alone: the text is enough, so these can take the fast path
+(`FastPathDecoder`). The other members of such an event are equal to those of the event that serves as its model: the
+last event with text that was passed on before the first that was not.
 """
 
 from collections.abc import Sequence

@@ -68,7 +68,7 @@ def refuse_part(conversation: Conversation, refuse: Refuse, what: str, why: str)
 def refuse_names(conversation: Conversation, refuse: Refuse) -> None:
     """Refuse the names of speakers, where the provider has none."""
     if any(turn.name for turn in conversation.turns):
-        refuse_part(conversation, refuse, "name", "the provider takes no names of who speaks")
+        refuse_part(conversation, refuse, "name", "the provider takes no names of speakers")
 
 
 def refuse_rest(conversation: Conversation, refuse: Refuse, takes: Container[str]) -> None:
@@ -77,7 +77,7 @@ def refuse_rest(conversation: Conversation, refuse: Refuse, takes: Container[str
         if name not in takes and value not in _SAYS_NOTHING.get(name, ()):
             refuse(conversation.member(name), "the provider has no such option")
     for path in conversation.unknown:
-        refuse(path, "the provider speaks another dialect than the client, and this member is not known in it")
+        refuse(path, "the provider has another API than the client, and this member is not known here")
 
 
 def _speaker(turn: Turn) -> Speaker:

@@ -1,4 +1,4 @@
-r"""The texts of a JSON payload that a guardrail checks: as it is sent, and as its reader will see it.
+r"""The texts of a JSON payload that a guardrail checks: as they are sent, and as their reader will see them.
 
 ML Commons checks the payload alone. There a JSON escape hides a word (`\u0062omb` is "bomb" to the provider), and so
 does a text that is divided over the parts of a message's content. Dialects join some of these with a line break between
