@@ -14,6 +14,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usag
 from opensearch_ml_stream.connectors.conversation.conversation import Call, Conversation, Media, Part, Result, Text
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
 from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
+    REASONING_OPTIONS,
     SYSTEM_ROLES,
     data_url,
     messages_of,
@@ -219,7 +220,6 @@ _OPTIONS = {
     "presence_penalty": "presence_penalty",
     "frequency_penalty": "frequency_penalty",
 }
-_WRITTEN_HERE = ("reasoning_effort", "reasoning_tokens", "reasoning_summary")  # thinking is given where there is any
 
 _Member = dict[str, Any]
 
@@ -228,7 +228,7 @@ def _write(conversation: Conversation, refuse: Refuse) -> _Member:
     refuse_names(conversation, refuse)
     return {
         "messages": _messages(conversation, refuse),
-        **write_options(conversation, refuse, _OPTIONS, besides=_WRITTEN_HERE),
+        **write_options(conversation, refuse, _OPTIONS, besides=REASONING_OPTIONS),
         **_tools(conversation, refuse),
         **_answer_format(conversation),
         **_thinking(conversation, refuse),

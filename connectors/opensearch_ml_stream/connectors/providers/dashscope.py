@@ -18,6 +18,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import Conversati
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
 from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
 from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
+    REASONING_OPTIONS,
     data_url,
     reasoning_budget,
     refuse_details,
@@ -109,7 +110,6 @@ _OPTIONS = {
     "seed": "seed",
     "presence_penalty": "presence_penalty",
 }
-_WRITTEN_HERE = ("reasoning_effort", "reasoning_tokens", "reasoning_summary")  # thinking is given where there is any
 
 _Member = dict[str, Any]
 
@@ -119,7 +119,7 @@ def _write(conversation: Conversation, refuse: Refuse) -> _Member:
     refuse_details(conversation, refuse)
     parameters = {
         "result_format": "message",
-        **write_options(conversation, refuse, _OPTIONS, besides=_WRITTEN_HERE),
+        **write_options(conversation, refuse, _OPTIONS, besides=REASONING_OPTIONS),
         **_tools(conversation, refuse),
         **_answer_format(conversation),
         **_thinking(conversation, refuse),

@@ -30,6 +30,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
 from opensearch_ml_stream.connectors.conversation.dialects.gemini_contents import service_tier
 from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
+    REASONING_OPTIONS,
     SYSTEM_ROLES,
     arguments,
     media_type,
@@ -200,7 +201,6 @@ _OPTIONS = {
     "stop": "stop_sequences",
     "seed": "seed",
 }
-_WRITTEN_HERE = ("reasoning_effort", "reasoning_tokens", "reasoning_summary", "service_tier")
 _LEVELS = {"none": "minimal", **{level: level for level in ("minimal", "low", "medium", "high", "xhigh")}}
 _MODES = {"auto": "auto", "none": "none", "required": "any", "named": "any"}
 _TYPES = {"image": "image", "audio": "audio", "file": "document"}
@@ -216,7 +216,7 @@ def _write(conversation: Conversation, refuse: Refuse) -> _Member:
     if system := system_texts(conversation, refuse):
         body["system_instruction"] = "\n\n".join(system)
     config = {
-        **write_options(conversation, refuse, _OPTIONS, besides=_WRITTEN_HERE),
+        **write_options(conversation, refuse, _OPTIONS, besides=(*REASONING_OPTIONS, "service_tier")),
         **_thinking(conversation, refuse),
         **_tool_choice(conversation),
     }

@@ -16,6 +16,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import Call, Conv
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
 from opensearch_ml_stream.connectors.conversation.dialects import openai_compatible
 from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
+    REASONING_OPTIONS,
     SYSTEM_ROLES,
     arguments,
     callable_tools,
@@ -98,7 +99,6 @@ _OPTIONS = {
     "presence_penalty": "presence_penalty",
     "frequency_penalty": "frequency_penalty",
 }
-_WRITTEN_HERE = ("reasoning_effort", "reasoning_tokens", "reasoning_summary")  # thinking is given where there is any
 _EFFORTS: dict[str, bool | str] = {
     "none": False,
     "minimal": "low",
@@ -115,7 +115,7 @@ def _write(conversation: Conversation, refuse: Refuse) -> _Member:
     refuse_names(conversation, refuse)
     refuse_details(conversation, refuse)
     body: _Member = {"messages": _messages(conversation, refuse)}
-    if options := write_options(conversation, refuse, _OPTIONS, besides=_WRITTEN_HERE):
+    if options := write_options(conversation, refuse, _OPTIONS, besides=REASONING_OPTIONS):
         body["options"] = options
     for refusal in (refuse_one_at_a_time, refuse_strict, refuse_forced_calls):
         refusal(conversation, refuse)

@@ -12,7 +12,7 @@ from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
 from tests.playground.service.playground_setup import ACTION, NEW, Playground, playground_on
 from tests.registry.registry_setup import add_connector, add_model, connector_body
 
-ANN, BOB = Caller("ann"), Caller("bob")
+ANN, BOB = Caller("ann", backend_roles=frozenset({"sales"})), Caller("bob")
 EMBEDDING = {**ACTION, "url": "https://api.openai.com/v1/embeddings", "request_body": '{"input": ${parameters.input}}'}
 
 
@@ -127,7 +127,6 @@ async def test_who_may_not_see_a_model_or_its_connector_is_not_shown_it() -> Non
         assert [by_name(form)["model"]["default"] for form in shown] == ["hidden", None]
 
 
-ANN = Caller("ann", backend_roles=frozenset({"sales"}))
 SIDECAR = {"limits": {"max_streams": 2}, "budgets": [{"tokens": 10, "window": "1d"}]}
 
 

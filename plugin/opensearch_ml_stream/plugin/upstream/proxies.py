@@ -39,13 +39,14 @@ def proxy_for(target: Target, proxies: Mapping[str, str]) -> Proxy | None:
 @lru_cache(maxsize=16)
 def parse_proxy(url: str, variable: str) -> Proxy:
     """Parse the URL of a proxy. Unavailable, which does not repeat the URL, if there can be no such proxy."""
+    not_a_url = f"The environment variable {variable} is not the URL of a proxy, as http://host:port is"
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         host, port = parts.hostname, parts.port or 80
     except ValueError:
-        host, port = None, 0
+        raise Unavailable(not_a_url) from None
     if not host:
-        raise Unavailable(f"The environment variable {variable} is not the URL of a proxy, as http://host:port is")
+        raise Unavailable(not_a_url)
     if parts.scheme != "http":
         raise Unavailable(
             f"The environment variable {variable} names a proxy by {parts.scheme}://. Only proxies by http:// can be "

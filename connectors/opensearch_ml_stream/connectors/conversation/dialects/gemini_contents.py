@@ -31,6 +31,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
 )
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse, TokenCounting
 from opensearch_ml_stream.connectors.conversation.dialects.shared_writing import (
+    REASONING_OPTIONS,
     SYSTEM_ROLES,
     arguments,
     media_type,
@@ -58,7 +59,6 @@ _OPTIONS = {
     "presence_penalty": "presencePenalty",
     "frequency_penalty": "frequencyPenalty",
 }
-_WRITTEN_HERE = ("reasoning_effort", "reasoning_tokens", "reasoning_summary", "service_tier")
 _BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576}
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
 _SERVICE_TIERS = ("flex", "priority", "standard")
@@ -87,7 +87,7 @@ def _write(conversation: Conversation, refuse: Refuse) -> _Member:
         body |= _tool_config(conversation)
         refuse_one_at_a_time(conversation, refuse)
     config = {
-        **write_options(conversation, refuse, _OPTIONS, besides=_WRITTEN_HERE),
+        **write_options(conversation, refuse, _OPTIONS, besides=(*REASONING_OPTIONS, "service_tier")),
         **_answer_format(conversation),
         **_thinking(conversation, refuse),
         **_resolution(conversation, refuse),

@@ -88,6 +88,9 @@ def _results_first(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     return parts if len(parts) == 1 else tuple(sorted(parts, key=lambda part: not isinstance(part, Result)))
 
 
+REASONING_OPTIONS = ("reasoning_effort", "reasoning_tokens", "reasoning_summary")
+"""Options that a dialect writes in its provider's own form; where there is reasoning, providers send it unasked."""
+
 SYSTEM_ROLES = ("system", "developer")
 
 _TYPES_BY_ENDING = {
