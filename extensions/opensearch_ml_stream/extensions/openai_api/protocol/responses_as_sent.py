@@ -29,8 +29,8 @@ from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES
 from opensearch_ml_stream.connectors.decoding.event_fields import arguments, is_json, mapping, name, text
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.event import Event
-from opensearch_ml_stream.connectors.providers.growing_text import GrowingText
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.providers.accumulated_text import AccumulatedText
+from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
 from opensearch_ml_stream.extensions.openai_api.protocol.responses_events import (
@@ -149,7 +149,7 @@ class _Part:
     number: int
     source: Any = None  # its number, as its provider has it
     place: dict[str, Any] = field(default_factory=dict)  # members of its events that say where it is
-    known: GrowingText = field(default_factory=GrowingText)
+    known: AccumulatedText = field(default_factory=AccumulatedText)
     told: list[str] = field(default_factory=list)
 
     def written(self, given: Mapping[str, Any]) -> dict[str, Any]:
