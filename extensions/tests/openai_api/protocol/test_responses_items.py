@@ -106,6 +106,7 @@ def test_a_malformed_response_is_repaired_and_keeps_all_else() -> None:
         call,
         call | {"id": "fc", "arguments": None},
         call | {"call_id": "fc"},
+        call | {"call_id": "fc", "id": "fc2"},
         {"id": "of no type"},
     ]
     sent = {"id": None, "object": "x", "output": output, "usage": {"input_tokens": 1}, "made_up": 1}
@@ -117,8 +118,8 @@ def test_a_malformed_response_is_repaired_and_keeps_all_else() -> None:
     told = Response.model_validate(whole | beside)
     assert told.output_text == "Hi"
     calls = [item for item in told.output if item.type == "function_call"]
-    assert [call.arguments for call in calls] == ['{"a":1}', "{}", '{"a":1}']
-    assert len({call.call_id for call in calls}) == 3
+    assert [call.arguments for call in calls] == ['{"a":1}', "{}", '{"a":1}', '{"a":1}']
+    assert len({call.call_id for call in calls}) == 4
     assert told.usage is not None
     assert (told.usage.total_tokens, told.status) == (3, "completed")
 

@@ -386,14 +386,15 @@ class SentEvents(WireFormat):
     def _end_items(self, given: Sequence[dict[str, Any]], status: str) -> tuple[bytes, list[dict[str, Any]]]:
         """Return the ends of all items that have none yet, and the output, by that which the provider gives at last."""
         events: list[bytes] = []
-        left, output = list(self._items), dict[int, dict[str, Any]]()
+        known, output = tuple(self._items), dict[int, dict[str, Any]]()
+        left = list(known)
         for place, one in enumerate(given):
             if (kind := name(one.get("type"))) is None:
                 continue
             item = _match(left, kind, place, one)
             if item is not None:
                 left.remove(item)
-            elif any(_is_same(item, one) for item in self._items):  # a second time
+            elif any(_is_same(item, one) for item in known):  # a second time
                 continue
             else:
                 item = self._new(kind, None, one)
@@ -619,7 +620,9 @@ def _is_other(item: _Item, given: Mapping[str, Any], *, is_done: bool) -> bool:
 def _is_same(item: _Item, given: Mapping[str, Any]) -> bool:
     """Return whether the ids say that this is an item of the whole output."""
     call_id, id = name(given.get("call_id")), name(given.get("id"))
-    return item.call_id == call_id if call_id is not None else id is not None and item.id == id
+    if id is not None and item.id is not None:
+        return item.id == id
+    return call_id is not None and item.call_id == call_id
 
 
 def _match(left: Iterable[_Item], kind: str, place: int, given: Mapping[str, Any]) -> _Item | None:
