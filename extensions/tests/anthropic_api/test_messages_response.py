@@ -60,6 +60,14 @@ def as_sent(sent: dict[str, Any], chunk: Chunk, ending: Ending) -> dict[str, Any
     return message(WholeAnswer(chunk, ending, "id", sent, is_as_sent=True, extra={}))
 
 
+def test_calls_of_a_message_as_it_was_sent_have_ids_of_their_own() -> None:
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}, "new": 1}
+    sent = {**SENT, "content": [call, *SENT["content"], call], "stop_reason": "tool_use"}
+    first, text, second = as_sent(sent, Chunk("a"), Ending("tool_calls"))["content"]
+    assert (first, text) == (call, SENT["content"][0])
+    assert second == {**call, "id": second["id"]} and second["id"] not in ("", "t")
+
+
 def test_an_answer_as_it_was_sent_passes_with_what_is_unknown() -> None:
     search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}, "new": 1}
     for sent in (SENT, {**SENT, "content": [search]}):

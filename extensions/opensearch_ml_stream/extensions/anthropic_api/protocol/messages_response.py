@@ -51,12 +51,26 @@ def _as_sent(answer: WholeAnswer, model: str, message_id: str) -> Mapping[str, A
     except msgspec.ValidationError:
         form = None
     if form is not None and all(block.is_whole for block in form.content):
-        return sent
+        ids = [block.id for block in form.content if block.type == "tool_use"]
+        return sent if len(set(ids)) == len(ids) else {**sent, "content": _with_own_ids(sent["content"], message_id)}
     forms = {"id": Name, "model": Name, "content": list[Block], "stop_reason": StopReason, "usage": MessageUsage}
     kept = {name: sent[name] for name, form in forms.items() if is_of(sent.get(name), form)}
     if not all(msgspec.convert(block, Block).is_whole for block in kept.get("content", ())):
         del kept["content"]
     return {**sent, **_message(answer, model, message_id, kept)}
+
+
+def _with_own_ids(blocks: list[dict[str, Any]], message_id: str) -> list[dict[str, Any]]:
+    """Return blocks with another id for each call that has the id of one before it."""
+    taken: set[str] = set()
+    own: list[dict[str, Any]] = []
+    for index, block in enumerate(blocks):
+        if block["type"] == "tool_use":
+            id = block["id"] if block["id"] not in taken else tool_id(message_id, index)
+            taken.add(id)
+            block = {**block, "id": id}
+        own.append(block)
+    return own
 
 
 def _message(answer: WholeAnswer, model: str, message_id: str, kept: Mapping[str, Any] = _NOTHING) -> dict[str, Any]:
