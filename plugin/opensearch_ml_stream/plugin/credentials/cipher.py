@@ -46,7 +46,7 @@ class Cipher:
     async def encrypt_all(self, texts: Mapping[str, str]) -> dict[str, str]:
         """Return the base64 cipher texts of strings. Create the master key if there is none.
 
-        The key is read again each time: with a key that is no longer the cluster's nobody could decrypt the texts.
+        The key is read again each time: texts encrypted with an outdated key could not be decrypted.
         """
         if not texts:
             return {}

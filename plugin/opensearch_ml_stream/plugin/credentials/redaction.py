@@ -123,10 +123,10 @@ class Redactor:
         return redacted if redacted is body or _is_json(redacted) or not _is_json(body) else b'"%b"' % _MASK
 
     def hide(self, text: str, shortest: int) -> str:
-        """Return the text with a `*` for each character of a secret's piece, as long as before.
+        """Return the text, as long as before, with a `*` for each character of a secret's piece.
 
-        Escapes are not looked through: for a text that has been parsed. `shortest` is how many characters a secret
-        must have.
+        Escapes are not decoded, so the text must have been parsed. `shortest` is how many characters a secret must
+        have.
         """
         data = text.encode("utf-8", "replace")
         spans = self._spans(data, shortest, MAX_FINDINGS + len(data) // BYTES_OF_FINDING)
@@ -268,7 +268,7 @@ class SecretPrefilter:
         return self._search_digits(data, start, end) is not None
 
     def _find_telling(self, forms: Iterable[Form]) -> bool:
-        """Find the telling characters, which no number has; whether there are such for all pieces."""
+        """Find characters that no number has, one in each piece of a secret; return whether there are such."""
         telling: set[int] = set(b"\\%&")  # with which escapes begin
         common = Counter(byte for form in forms for byte in form.text)
         for form in forms:
@@ -286,10 +286,10 @@ class SecretPrefilter:
 
 
 def _stretch(data: bytes, position: int, telling: bytes) -> tuple[int, int]:
-    """Return where the stretch behind the position begins and ends in which no telling character stands.
+    """Return start and end of the stretch behind the position that has none of the telling characters.
 
-    It is looked for a little behind the position: an array begins soon, or there is none. Shorter than _LEAST_STRETCH
-    if it is not all of it.
+    Its start is searched for only a little behind the position: an array begins soon, or there is none. A result
+    shorter than _LEAST_STRETCH may not be all of it.
     """
     start, inside, end = position, position + _LEAST_STRETCH, len(data)
     for character in telling:

@@ -65,7 +65,7 @@ class CountedBudget:
         object.__setattr__(self, "told", {"per": budget.per, "window": budget.window, **limit})
 
     def left(self, tokens: float, cost: float) -> float:
-        """Return what is left of it after this spending; 0 or less if it is spent."""
+        """Return what is left of the budget after this spending; 0 or less if it is spent."""
         if self.budget.tokens is not None:
             return self.budget.tokens - tokens
         return round((self.budget.cost or 0.0) - cost, _COST_DIGITS)
@@ -125,7 +125,7 @@ class Charge:
             self.pay(TokenCount(self.estimated_input, is_estimated=True))
 
     def spent_before(self) -> list[CountedBudget]:
-        """Return the budgets that were spent without this call."""
+        """Return the budgets that were already spent before this call."""
         spendings, tokens, cost = self.spendings, self.reserved.tokens, self.reserved.cost
         return [
             counted
@@ -134,7 +134,7 @@ class Charge:
         ]
 
     def pay_stream(self, outcome: Ending | MLStreamError | None, chunks: int) -> None:
-        """Pay a stream that has ended, None for one that the client has left; only once."""
+        """Pay a stream that has ended; `outcome` is None if the client disconnected. Only the first payment counts."""
         if self._amount is not None:
             return
         if isinstance(outcome, MLStreamError) and not chunks:
@@ -144,7 +144,7 @@ class Charge:
             self.pay(count_tokens(usage, self.estimated_input, chunks))
 
     def pay(self, tokens: TokenCount) -> None:
-        """Pay these tokens, the reserved ones among them; only once."""
+        """Pay these tokens, which include the reserved ones. Only the first payment counts."""
         if self._amount is not None:
             return
         self._amount = amount = tokens.amount(self._prices)
@@ -155,7 +155,7 @@ class Charge:
             self.spendings = self._settle(self.plan.counters, self.spendings, amount - self.reserved)
 
     def terminal_fields(self) -> dict[str, Any]:
-        """Return what the caller is told of a call that was paid: what it cost, and what is left of the budgets."""
+        """Return the fields of the terminal object for a paid call: its cost, and what is left of the budgets."""
         amount = self._amount
         if not self.spendings or amount is None:
             return {}
@@ -211,12 +211,12 @@ class Budgets:
         return charge
 
     async def check(self, model_id: str, settings: SidecarSettings, user: str) -> None:
-        """Raise Throttled as `charge` does, for what is not counted."""
+        """Raise Throttled as `charge` does, without counting a call."""
         charge = await self.charge(model_id, settings, user, b"")
         charge.pay(TokenCount(0))
 
     def _plan(self, model_id: str, user: str, budgets: Sequence[Budget]) -> BudgetPlan:
-        """Return the plan for these budgets; the last ones are kept, as most calls are of the same models and users."""
+        """Return the plan for these budgets; recent ones are cached, as most calls are of the same models and users."""
         known = self._plans.get((model_id, user))
         if known is not None and known[0] is budgets:
             return known[1]
@@ -284,7 +284,7 @@ async def open_budgets(
 
 
 def _new_plan(model_id: str, user: str, budgets: Sequence[Budget]) -> BudgetPlan:
-    """Return the budgets of a user's calls of a model; those of one window are counted together."""
+    """Return the plan for a user's calls of a model; budgets of one window share a counter."""
     counters = [Counter(model_id, user if each.per == "user" else None, each.window_seconds) for each in budgets]
     apart = tuple(dict.fromkeys(counters))
     counted = [CountedBudget(*pair) for pair in zip(budgets, map(apart.index, counters), strict=True)]

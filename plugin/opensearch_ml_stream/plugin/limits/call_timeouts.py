@@ -14,7 +14,7 @@ def in_time(
 ) -> AbstractAsyncContextManager[UpstreamResponse]:
     """Open a response within the limits; ReadTimedOut if it takes longer, here or while it is read.
 
-    The times to the first byte of the body and in all begin where it is opened: they hold the wait for one of the
+    The times to the first byte of the body and in total start where it is opened: they include the wait for one of the
     connector's connections, and all retries. Nothing is measured per chunk, and a slow client does not stop the clock.
     """
     return _TimedCall(opening, limits)
@@ -78,13 +78,13 @@ class _TimedCall(AbstractAsyncContextManager[UpstreamResponse]):
             self._timer = loop.call_at(self._begun_at + least, self._look)
 
     def _stop_timer(self) -> bool:
-        """Stop the timer; whether it has cancelled the task, and nobody else has."""
+        """Stop the timer; return whether it, and nobody else, has cancelled the task."""
         if self._timer is not None:
             self._timer.cancel()
         return self._is_late and self._task.uncancel() <= self._cancelling
 
     def _look(self) -> None:
-        """End the wait for the response, or the response if its whole time is over; else wait until it will be."""
+        """End the wait for the response, or a response whose total time is over; otherwise set the timer again."""
         response, total = self._response, self._limits.total_timeout_seconds
         if response is None:
             self._is_late = True

@@ -64,7 +64,7 @@ class TokenBuckets:
     def acquire(self, buckets: Sequence[Bucket]) -> Empty | None:
         """Acquire a token of each bucket, or of none; return the first that is empty.
 
-        OSError if the table cannot be opened, locked or has no room; then no token is gone.
+        OSError if the table cannot be opened, locked or has no room; then no token is taken.
         """
         table = self._table
         with table:
@@ -83,10 +83,10 @@ class TokenBuckets:
 
 
 def _tokens(record: tuple[float, ...], bucket: Bucket, now: float) -> float:
-    """Return the tokens that there are now.
+    """Return the number of tokens now.
 
-    For the time since they were counted last they come at the lower of the rates then and now: when it was changed in
-    between is not known.
+    Tokens since the last count are added at the lower of the rates then and now, as it is not known when the rate
+    changed.
     """
     tokens, then, rate, burst = record
     if not burst:
@@ -164,7 +164,7 @@ class RateLimits:
 def _buckets(
     model_id: str, of_model: RateLimit | None, user: str, of_user: RateLimit | None, servers: int
 ) -> tuple[Sequence[_Kind], Sequence[Bucket]]:
-    """Return the buckets of one of so many servers, and of which kind they are; Throttled if its part is nothing."""
+    """Return one server's buckets and their kinds; Throttled if the server's share of a limit is zero."""
     kinds: list[_Kind] = []
     buckets: list[Bucket] = []
     if of_model is not None:
@@ -193,7 +193,7 @@ def user_limiters(controller: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def read_rate_limiter(rate_limiter: Any, name: str = "rate_limiter") -> RateLimit | None:
-    """Read a stored limiter, None if it does not limit; InvalidRequest says what is wrong in which, by its `name`."""
+    """Read a stored limiter, None if it does not limit; InvalidRequest names it by `name` and says what is wrong."""
     if rate_limiter is not None and not isinstance(rate_limiter, Mapping):
         raise InvalidRequest(f"{name} must be an object with limit and unit")
     if not rate_limiter or rate_limiter.get("limit") is None or rate_limiter.get("unit") is None:

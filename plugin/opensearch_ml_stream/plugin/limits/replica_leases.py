@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 def server_id(runtime: Path) -> str:
-    """Return the id of the server whose workers share that folder, the same to all of them: the first one makes it.
+    """Return the id of the server whose workers share that folder; the first worker makes it.
 
     OSError if its file in the folder cannot be opened, locked or written.
     """
@@ -80,7 +80,7 @@ class Lease:
         return max(1, sum(unchanged < EXPIRED_AFTER for _, unchanged in self._seen.values()))
 
     async def leave(self) -> None:
-        """Delete the lease, so that the others count without it at once."""
+        """Delete the lease, so that the other servers stop counting this one at once."""
         await self._store.delete(Index.LEASE, self._server_id)
 
     async def _look(self) -> None:
@@ -134,7 +134,7 @@ async def counting_replicas(
 ) -> AsyncIterator[Replicas]:
     """Count the servers on the store while the block runs; `runtime` is the folder that the server's workers share.
 
-    The block begins with the first count, or after TIMEOUT_SECONDS without one: the server then counts itself alone.
+    The block begins after the first count. If there is none within TIMEOUT_SECONDS, the server counts itself alone.
     """
     replicas = Replicas()
     counted = asyncio.Event()
@@ -142,7 +142,7 @@ async def counting_replicas(
     holds_lock = False
 
     async def count() -> float:
-        """Read the count of the worker that holds the lock, and be that worker from when there is no other on."""
+        """Read the count of the worker that holds the lock; if none does, take the lock and count."""
         nonlocal holds_lock
         if not holds_lock:
             holds_lock = shared.acquire()
@@ -172,7 +172,7 @@ async def counting_replicas(
 
 
 async def _renew(lease: Lease, replicas: Replicas) -> bool:
-    """Renew the lease and set the count; False, and the count stays, if the store does not respond."""
+    """Renew the lease and set the count; return False, and keep the count, if the store does not respond."""
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             count = await lease.renew()

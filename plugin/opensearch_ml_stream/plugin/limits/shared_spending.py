@@ -63,7 +63,7 @@ def read_entries(document: Document | None) -> dict[str, Entry]:
 
 
 def document_source(counter: Counter, window_end: int, entries: Mapping[str, Entry], now: int) -> dict[str, Any]:
-    """Return the document with these entries; those of ended servers are one if there are more than MAX_SERVERS."""
+    """Return the document with these entries; if there are more than MAX_SERVERS, ended servers share one entry."""
     if len(entries) > MAX_SERVERS:
         entries = _with_ended_as_one(entries, now)
     total = sum_of(entries.values())
@@ -109,16 +109,16 @@ class SharedSpending:
         self._has_complained = False
 
     def add(self, counters: Sequence[Counter], amount: Amount) -> list[Spending]:
-        """Add to the spending before a call, and return it. OSError if it cannot be counted, then none of it is."""
+        """Add to the spending before a call, and return it. OSError if it cannot be counted; then nothing is added."""
         now = self._clock()
         for counter in counters:
             self._used[counter.digest] = counter, now
         return self._table.add(counters, now, amount)
 
     def stale(self, spendings: Sequence[Spending]) -> Iterator[int]:
-        """Yield the places of those where others' spending is known since longer than FRESH_MILLIS.
+        """Yield the positions of spendings whose share of other servers is older than FRESH_MILLIS.
 
-        It ends when the store is found not to respond.
+        It stops when the store is found not to respond.
         """
         now = self._clock()
         for place, spending in enumerate(spendings):
@@ -126,7 +126,7 @@ class SharedSpending:
                 yield place
 
     async def read(self, counter: Counter, spending: Spending) -> Spending:
-        """Return the spending as the store has it now; as it is if the store does not respond in time."""
+        """Return the spending as the store has it now, unchanged if the store does not respond in time."""
         try:
             async with asyncio.timeout(READ_TIMEOUT_SECONDS):
                 return await self._exchange(counter, writes=False)
@@ -135,9 +135,10 @@ class SharedSpending:
             return spending
 
     def settle(self, counters: Sequence[Counter], before: Sequence[Spending], amount: Amount) -> Sequence[Spending]:
-        """Add to the spending after a call, before which it was `before`; return it, as it was if it cannot be counted.
+        """Add to the spending after a call, and return it; `before` is that before the call, returned if this fails.
 
-        The amount may be negative, less what was reserved; that is taken back only in the window it was reserved in.
+        The amount is less what was reserved, so it may be negative; that is only subtracted in the window of the
+        reservation.
         """
         now = self._clock()
         for counter in counters:
@@ -149,7 +150,7 @@ class SharedSpending:
             return before
 
     async def exchange(self, *, is_last: bool = False) -> None:
-        """Exchange the counters that this worker has used, each unless another worker has done so just now."""
+        """Exchange the counters that this worker has used, except those that another worker has just exchanged."""
         now = self._clock()
         counters = [counter for counter, _ in self._used.values()]
         for start in range(0, len(counters), _AT_ONCE):
@@ -179,7 +180,7 @@ class SharedSpending:
         return EXCHANGE_SECONDS
 
     async def _exchange_used(self, counter: Counter, now: int, *, is_last: bool) -> bool:
-        """Exchange one counter; whether the store has responded."""
+        """Exchange one counter; return whether the store has responded."""
         try:
             spending = self._table.read(counter, now)
             if spending.own == spending.stored and now - self._used[counter.digest][1] > _USED_MILLIS:
@@ -225,7 +226,7 @@ class SharedSpending:
             )
 
     def _complain(self, error: Exception) -> None:
-        """Log once that the store does not respond, until it does; calls do not wait for it meanwhile."""
+        """Log once that the store does not respond, until it does; meanwhile calls do not wait for it."""
         self._silent_until = self._clock() + _SILENT_MILLIS
         if not self._has_complained:
             self._has_complained = True

@@ -100,7 +100,7 @@ class SpendingTable:
             return self._read(self._place(counter, now), counter.window_end(now))
 
     def add(self, counters: Sequence[Counter], now: int, amount: Amount) -> list[Spending]:
-        """Add to the spending of all these, or of none; return what it is then."""
+        """Add to the spending of all these counters, or of none; return the new spendings."""
         with self._table:
             return [
                 self._add(place, counter.window_end(now), amount)
@@ -110,9 +110,10 @@ class SpendingTable:
     def settle(
         self, counters: Sequence[Counter], now: int, amount: Amount, before: Sequence[Spending]
     ) -> list[Spending]:
-        """Add to the spending of all these, of which a part was counted when it was `before`; return what it is then.
+        """Add to the spending of all these counters after a call; `before` is what it was at the reservation.
 
-        The amount may be negative, less than that part; that is taken back only while its window lasts.
+        Returns the new spendings. The amount is less what was reserved, so it may be negative; that is only subtracted
+        in the window of the reservation.
         """
         spendings = []
         with self._table:
@@ -125,10 +126,10 @@ class SpendingTable:
         return spendings
 
     def learn(self, counter: Counter, seen: Spending, now: int, others: Amount, stored: Amount | None) -> Spending:
-        """Note what the store told at that time, when the spending was `seen`; return the spending.
+        """Record what the store has, read at `now` when the spending was `seen`; return the spending.
 
-        `stored` is what it has of this server's, None if it has forgotten that: its document was deleted, and the
-        spending before is forgiven.
+        `stored` is the store's number for this server, None if its document was deleted: the spending before is then
+        reset.
         """
         with self._table:
             place = self._place(counter, now)

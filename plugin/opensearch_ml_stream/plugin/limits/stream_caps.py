@@ -79,7 +79,7 @@ class StreamCounts:
             ) from error
 
     def release(self, caps: Sequence[Cap]) -> None:
-        """Count a stream no longer. It waits for nobody, and cannot fail."""
+        """Stop counting a stream. It takes no lock, and cannot fail."""
         assert self._own is not None, "acquire comes first"
         table, number = self._table, self._own.number
         for cap in caps:
@@ -104,7 +104,7 @@ class StreamCounts:
         return None
 
     def _join(self) -> WorkerNumber:
-        """Take the number of a worker that has ended, or a new one, and forget what was counted by it."""
+        """Take the number of a worker that has ended, or a new one, and clear its counts."""
         own = WorkerNumber(self._path)
         try:
             if own.number >= self._workers:
@@ -117,7 +117,7 @@ class StreamCounts:
         return own
 
     def _sum_of_living(self, own: WorkerNumber, counts: Sequence[int]) -> int:
-        """Return the sum of a record without those who live no more; all that they had counted is forgotten."""
+        """Return the sum of a record over living workers; the counts of all others are cleared."""
         living = 0
         for number, count in enumerate(counts):
             if count and not own.lives(number):
@@ -202,7 +202,7 @@ class OpenStreams:
             await self._turn(waiting)
 
     def _waited_for(self, caps: Sequence[Cap]) -> Cap | None:
-        """Return the cap that somebody is waiting for already: nobody overtakes them."""
+        """Return the cap that another caller is already waiting for: nobody overtakes them."""
         if self._queue:
             waited_for = {waiting.full.key for waiting in self._queue}
             return next((cap for cap in caps if cap.key in waited_for), None)
@@ -219,13 +219,13 @@ class OpenStreams:
             raise
 
     def release(self, caps: Sequence[Cap]) -> None:
-        """Give a place back, to whoever waits for it."""
+        """Release a place, for the callers who wait for it."""
         self._counts.release(caps)
         if self._queue:
             self._serve_queue()
 
     async def _look(self) -> float | None:
-        """Look for places that other workers have released, for as long as somebody waits."""
+        """Check for places that other workers have released, as long as a caller waits."""
         self._serve_queue()
         if self._queue:
             return LOOK_SECONDS
@@ -233,7 +233,7 @@ class OpenStreams:
         return None
 
     def _serve_queue(self) -> None:
-        """Give places to those who have waited longest, and refuse those who have waited for too long."""
+        """Give places to the callers who have waited longest, and refuse those who have waited too long."""
         now = asyncio.get_running_loop().time()
         full: set[bytes] = set()
         try:
@@ -251,7 +251,7 @@ class OpenStreams:
             self._queue = [waiting for waiting in self._queue if not waiting.turn.done()]
 
     def _try_again(self, waiting: _Waiting) -> bool:
-        """Whether there was a place."""
+        """Return whether the caller got a place."""
         full = self._counts.acquire(waiting.caps)
         if full is None:
             waiting.turn.set_result(None)

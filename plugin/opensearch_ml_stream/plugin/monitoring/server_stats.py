@@ -54,12 +54,12 @@ class StatSelection:
 
     @property
     def has_nodes(self) -> bool:
-        """Whether something of the nodes is asked for, as it also is where no level is named."""
+        """Whether stats of the nodes are selected, as they are without any level."""
         return not self.levels or set(self.levels) != {"cluster"}
 
     @property
     def has_algorithms(self) -> bool:
-        """Whether what was done by all models together is asked for."""
+        """Whether the counts of all models together are selected."""
         asked = "algorithm" in self.levels or "action" in self.levels
         return asked and (not self.algorithms or "remote" in self.algorithms)
 
@@ -170,7 +170,7 @@ class ServerStats:
         return {**stats, "algorithms": {"remote": done} if done else {}, "models": models}
 
     async def _counts(self, caller: Caller, called: Mapping[str, ModelFigures]) -> Mapping[str, ActionCount]:
-        """Return the server's counts; for a caller who may not see every model, those of the others together."""
+        """Return the server's counts; for a caller who may not see every model, the sum of those that they may see."""
         if self.visible.shows_all(caller, Index.MODEL):
             return await asyncio.to_thread(self.statistics.counts)
         return _sums(figures.actions for figures in called.values())
@@ -189,7 +189,7 @@ class ServerStats:
     async def _models(self, caller: Caller) -> dict[str, ModelFigures]:
         """Return the models that were called, are still stored, and that the caller may see.
 
-        Those that were deleted elsewhere are forgotten when somebody asks who may see all.
+        Statistics of models that were deleted elsewhere are removed when a caller asks who may see all models.
         """
         models = await asyncio.to_thread(self.statistics.models)
         if not self.visible.shows_all(caller, Index.MODEL):

@@ -115,13 +115,13 @@ class RequestCounts:
             self._count(place, finished)
 
     def forget_predictions(self, model_id: str) -> None:
-        """Forget how long predictions took and which were throttled, as ML Commons does when a model is undeployed."""
+        """Reset durations and throttled requests, as ML Commons does when a model is undeployed."""
         with self._table as table:
             first = (table.find(table_key(model_id)) or self._new_place(model_id)) // CELL
             table.cells[first + _THROTTLED] = table.cells[first + _MEASURED] = 0
 
     def forget(self, model_id: str) -> None:
-        """Forget the model."""
+        """Remove the model's record."""
         with self._table as table:
             table.refresh()
             if place := table.find(table_key(model_id)):
@@ -156,7 +156,7 @@ class RequestCounts:
             self._table.cells[position + 1] += 1
 
     def _join(self) -> int:
-        """Return the place of the worker's record; there is one of every number before it, too."""
+        """Return the place of the worker's record, after adding those of all lower numbers."""
         with self._table as table:
             self._own = table.places([_key_of_worker(number) for number in range(self._worker + 1)])[-1]
         return self._own
@@ -297,10 +297,10 @@ class Statistics:
 
     @contextmanager
     def action(self, action: str, model_id: str | None = None) -> Iterator[None]:
-        """Count what the block does as one request, and as a failure if it does not come to its end.
+        """Count the block as one request, and as a failure if it raises.
 
-        NotFound counts for the server alone, and so does a store that does not say whether there is such a model:
-        callers can make up any number of ids, and each would be a file. The block has to look for the model first.
+        NotFound, and a store that does not respond, are only counted for the server: callers can make up any number of
+        ids, and each would get a record. The block has to look for the model first.
         """
         counted_for = model_id
         failed = True
@@ -351,7 +351,7 @@ class Statistics:
         return self._counts.of_models()
 
     def forget(self, model_id: str) -> None:
-        """Forget a model that is no more."""
+        """Remove the statistics of a model that was deleted."""
         self._counts.forget(model_id)
 
     def _forget(self, action: str, model_id: str) -> None:

@@ -159,7 +159,7 @@ class CompiledModel:
         return find_parameter_hints(action, self._parameters.values)
 
     def warnings(self, parameters: Mapping[str, str], action_type: str | None = None) -> Sequence[str]:
-        """Return hints at the parameters of a call that the connector has no place for, if they look misspelt."""
+        """Return hints at parameters of a call that the connector does not use, if they look misspelt."""
         hints = self._parameter_hints
         if hints is None or action_type not in (None, PREDICT) or not (unknown := parameters.keys() - hints.known):
             return ()
@@ -198,19 +198,19 @@ class CompiledModel:
         return plan_steps(action.action, self.connector.parameters, predict_input)
 
     def readable_text(self, request: ProviderRequest) -> str:
-        """Decode a request's body as guardrails read it, by its charset: as UTF-8 alone it could pass them unseen."""
+        """Decode a request's body for guardrails, by its charset: decoded as UTF-8 it might pass them unread."""
         if self.own_requests is not None:
             return self.own_requests.readable_text(request.body)
         return request.body.decode(request.charset, "replace")
 
     def check_output(self, response: Mapping[str, Any]) -> None:
-        """Raise InvalidRequest if a whole predict response is not as the model's interface promises."""
+        """Raise InvalidRequest if a whole predict response does not match the model's interface."""
         if (schema := self._output_schema) is not None:
             schema.validate(response)
 
     @property
     def promises_output(self) -> bool:
-        """Whether the model's interface says what a whole predict response is like."""
+        """Whether the model's interface has a schema for whole predict responses."""
         return self._output_schema is not None
 
     @cached_property
@@ -238,9 +238,9 @@ class CompiledModel:
 
     @cached_property
     def dialect(self) -> Dialect | None:
-        """How its provider takes conversations; None where that is not known, or the model's interface is of input.
+        """The dialect of its provider's conversations; None if unknown, or if the interface has an input schema.
 
-        The interface is of parameters, so that conversations have to be written as these, and be checked.
+        That schema is of parameters, so conversations have to be rendered as parameters, and checked.
         """
         if self.own_requests is not None or self._input_schema is not None:
             return None

@@ -40,7 +40,7 @@ def speaks_as(model: CompiledModel, client: ClientRequest) -> bool:
 
 
 def stream_request(client: ClientRequest, model: CompiledModel) -> StreamCall:
-    """Return the request of a stream. InvalidRequest for what the model's provider, or its template, cannot say."""
+    """Return the request of a stream. InvalidRequest for what the model's provider or template cannot express."""
     streaming: Streaming = model.spec({})
     request, dialect = model.render_conversation(client, streaming), model.dialect
     if dialect is None or dialect.as_sent is None or dialect.name != client.dialect:
@@ -52,7 +52,7 @@ def stream_request(client: ClientRequest, model: CompiledModel) -> StreamCall:
 
 
 def _warnings(client: ClientRequest, model: CompiledModel) -> Sequence[str]:
-    """Return what the model's provider was not told of a request, for the client."""
+    """Return warnings for the client of parts of the request that the provider does not get."""
     if speaks_as(model, client):
         return ()
     return [f"{member} was left out: the model's provider has no such thing" for member in client.conversation.left_out]
@@ -64,7 +64,7 @@ def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderReques
 
 
 def read_answer(body: bytes, client: ClientRequest, model: CompiledModel, *, names_model: bool) -> WholeAnswer:
-    """Return what a provider's whole response says. UpstreamError if it is of no form that is known."""
+    """Read a provider's whole response. UpstreamError if its form is unknown."""
     response: Any = None
     try:
         response = provider_json.loads(body)
@@ -86,10 +86,10 @@ def read_answer(body: bytes, client: ClientRequest, model: CompiledModel, *, nam
 
 
 def _read_stream(body: bytes, model: CompiledModel) -> tuple[Chunk, Ending] | None:
-    """Return what a stream says that came although none was asked for; None for a body that is none, or too long.
+    """Read a stream that came in place of a whole response; None for a body that is not one, or is too long.
 
-    None also where a guardrail has read the body, in whose events a text is in pieces. UpstreamError if the stream ends
-    with one.
+    None also where the model has an output guardrail: it has read the body, in which a text is split over events.
+    UpstreamError if the stream ends with one.
     """
     if len(body) > MAX_STREAM_BYTES or model.guardrails.output is not None:
         return None

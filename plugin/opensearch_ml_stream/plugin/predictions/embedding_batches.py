@@ -141,7 +141,7 @@ class EmbeddingBatches:
             batch.timer.cancel()
 
     def _leave(self, batch: _Batch, member: _Member) -> None:
-        """Take the request of a caller that has disconnected out of its batch; sent texts stay in their call."""
+        """Remove the request of a caller that has disconnected; texts that were already sent stay in their call."""
         if member not in batch.members:
             return
         batch.remove(member)
@@ -166,7 +166,7 @@ class EmbeddingBatches:
 
 
 def _settle(members: Sequence[_Member], call: asyncio.Task[Sequence[bytes | None]]) -> None:
-    """Give each member that still waits what has come of the call: its response, or its own object of the error."""
+    """Give each waiting member the result of the call: its response, or a copy of the error."""
     error = None if call.cancelled() else call.exception()
     for number, member in enumerate(members):
         if member.done.done():
@@ -182,14 +182,14 @@ def _settle(members: Sequence[_Member], call: asyncio.Task[Sequence[bytes | None
 
 
 def _may_be_of_one(error: BaseException) -> bool:
-    """Whether the texts of one member may be why the call of all failed."""
+    """Whether one member's texts may be why the call for all failed."""
     if isinstance(error, UpstreamError):
         return error.provider_status in STATUSES_OF_INPUT or error.status == 400
     return isinstance(error, InvalidRequest)
 
 
 def _error_of_one(error: BaseException, members: int) -> BaseException:
-    """Return a member's own object of an error, without the provider's words: they may hold the text of another."""
+    """Return a member's own copy of an error, without the provider's message, which may hold another's text."""
     if isinstance(error, UpstreamError) and error.provider_status is not None:
         return UpstreamError(
             f"Error from remote service: status {error.provider_status}. Its message is left out, since the call was "

@@ -22,10 +22,11 @@ async def first_to_respond(
     find: Callable[[str], Awaitable[CompiledModel]],
     fell_back: Callable[[str | None, MLStreamError], None],
 ) -> T:
-    """Return what `attempt` returns for the model or, where it fails, for the first of its fallback models that does.
+    """Return the result of `attempt` for the model or, if it fails, for the first of its fallback models that succeeds.
 
-    `find` returns the fallback of an id, or raises why its caller may not use it. `fell_back` is told of each that is
-    tried, and why the model before it failed; at last of None, if all fail: then the model's own error is raised.
+    `find` returns the fallback model of an id, or raises why the caller may not use it. `fell_back` is called with each
+    model that is tried and the error of the one before, and last with None if all fail: then the model's own error is
+    raised.
     """
     try:
         return await attempt(model)
@@ -56,10 +57,10 @@ async def first_to_respond(
 
 
 def may_fall_back(error: MLStreamError) -> bool:
-    """Whether another model may do better: the provider failed, or a limit of this sidecar was reached.
+    """Whether another model may succeed: the provider failed, or a limit of this sidecar was reached.
 
-    What the provider refuses as a bad request (400) is the caller's to mend. A cap on open streams that all models
-    share would refuse the next one too.
+    A bad request (400) is the caller's to fix. A cap on open streams that all models share would refuse the next model
+    too.
     """
     if isinstance(error, Throttled):
         return not _is_over_models(error)

@@ -98,7 +98,7 @@ class GuardedStream:
                 return []
 
     async def _read_accepted(self) -> Chunk:
-        """Read once, and return what the guardrail lets go on now."""
+        """Read once, and return what the guardrail releases now."""
         chunks = to_chunk_list(await self._stream.read())
         has_ended = self._stream.outcome is not None
         for chunk in chunks:
@@ -141,7 +141,7 @@ class _HeldOutputs:
         self._held.extend((self._text_came, output) for output in chunk.outputs)
 
     def released(self, text: str) -> tuple[Mapping[str, Any], ...]:
-        """Return those that may go on with this text."""
+        """Return the outputs that may be passed on with this text."""
         self._text_gone += len(text)
         released: list[Mapping[str, Any]] = []
         while self._held and self._held[0][0] <= self._text_gone:
@@ -170,7 +170,7 @@ class _Channel:
         self._is_used = False
 
     async def accepted(self, text: str, is_last: bool) -> str:
-        """Return what of the text so far may go on now."""
+        """Return the part of the text so far that may be passed on now."""
         self._is_used = self._is_used or bool(text)
         if not self._is_used:  # a pattern may match an empty text
             return ""

@@ -43,9 +43,10 @@ class GuardrailChecks:
     call_guard_model: CallGuardModel
 
     async def check(self, guard: Guard | None, payload: str, triggered: str, said: str = "") -> None:
-        """Raise InvalidRequest, its reason beginning with `triggered`, unless a whole payload may pass.
+        """Raise InvalidRequest, with a reason that starts with `triggered`, unless the guard accepts a whole payload.
 
-        `said` is what it was made of, where that is a client's conversation: JSON text, which is read as well.
+        `said` is the client's conversation that the payload was made of, as JSON text, if there is one; it is checked
+        as well.
         """
         if guard is None:
             return
@@ -57,9 +58,9 @@ class GuardrailChecks:
             raise InvalidRequest(f"{triggered} by {refused_by}")
 
     async def payload_refused_by(self, guard: Guard, payload: str, said: str = "") -> str | None:
-        """Return which part of the guard refuses a JSON payload or a text in it or in `said`, None if all accept it.
+        """Return the part of the guard that refuses a JSON payload or a text in it or in `said`, None if all accept it.
 
-        UpstreamError if that cannot be found out.
+        UpstreamError if the check fails to run.
         """
         size = len(payload) + len(said)
         if isinstance(guard, LocalGuard):
@@ -72,7 +73,7 @@ class GuardrailChecks:
         return await self.text_refused_by(guard, await _compute(partial(readable_text, payload, said), size))
 
     async def text_refused_by(self, guard: Guard, text: str) -> str | None:
-        """Return which of the guard's models or stop words refuses a text. Otherwise as `payload_refused_by`."""
+        """Return the guard's model or stop words that refuse a text. Otherwise as `payload_refused_by`."""
         if isinstance(guard, ModelGuard):
             return None if await self._is_accepted(guard, text) else f"guard model [{guard.model_id}]"
         for stop_words in guard.stop_words:
@@ -111,5 +112,5 @@ def pattern_name(index: int) -> str:
 
 
 async def _compute(function: Callable[[], _T], work: int) -> _T:
-    """Call a function that needs so much work, in a thread if other requests would have to wait for it."""
+    """Call a function that needs so much work, in a thread if it would block other requests."""
     return function() if work <= _MAX_INLINE_WORK else await asyncio.to_thread(function)

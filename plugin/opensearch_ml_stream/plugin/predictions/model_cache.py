@@ -73,7 +73,7 @@ class ModelCache:
         )
 
     async def get(self, caller: Caller, model_id: str) -> CompiledModel:
-        """Return the version in force, deployed if it was not: not for a caller who may not access it.
+        """Return the version in force to a caller who may access the model, deployed first if it was not.
 
         Raises InvalidRequest while remote inference is off, NotFound, Forbidden for a disabled model or one that the
         caller may not access, Unavailable if the store is down and the model is not cached, or what is wrong with the
@@ -106,7 +106,7 @@ class ModelCache:
         return await self._entries.get(model_id, lambda: self._read_again(model_id))
 
     def _is_outdated(self, entry: _Entry) -> bool:
-        """Whether it is from before access control was switched on: it does not say who may access the model."""
+        """Whether the entry was read before access control was switched on, and so does not say who may access it."""
         return entry.access is NOT_READ and self._live_settings.current.model_access_control_enabled
 
     def _forget(self, entry: _Entry) -> None:
@@ -119,7 +119,7 @@ class ModelCache:
                 entry.deploy = None
 
     async def _read_again(self, model_id: str) -> _Entry:
-        """Return what is held, if it has not changed, or read it anew."""
+        """Return the cached entry if it has not changed, else read it."""
         entry = self._entries.held(model_id)
         return entry if entry is not None and not await self._changed(entry) else await self._read(model_id)
 
@@ -132,7 +132,7 @@ class ModelCache:
         return any(look.result() for look in looks)
 
     async def _read(self, model_id: str) -> _Entry:
-        """Read and compile the model in two round trips: all that is read after its document follows from that."""
+        """Read and compile the model in two round trips: its document, then everything that the document refers to."""
         document = await existing_model(self._store, model_id)
         cipher = self._cipher.of(document.source.get("tenant_id"))
         group = asyncio.create_task(self._group(document.source))

@@ -125,9 +125,9 @@ class Predictor:
         further: NextInput | None = None,
         has_fallbacks: bool = False,
     ) -> ProviderStream | GuardedStream:
-        """Open the stream of one model; what it holds, the provider's call among it, is released with `held`.
+        """Open the stream of one model; its resources, such as the provider's call, are released with `held`.
 
-        If another may answer in its place, wait for its first chunk, and have the response say which model it was.
+        If another model may answer in its place, wait for the first chunk, and name the model in the response.
         """
         request, new_decoder, warnings, client = make(model)
         charge = await self.admit(held, observed, model, request, client)
@@ -213,7 +213,7 @@ class Predictor:
         return await first_to_respond(model, attempt, find, observed.fall_back)
 
     async def _find_fallback(self, caller: Caller, guarded: tuple[str, ...], model_id: str) -> CompiledModel:
-        """Return a fallback model that the caller may use, and that is none of those that wait for this prediction."""
+        """Return a fallback model that the caller may use, unless it is waiting for this prediction itself."""
         if model_id in guarded:
             raise InvalidRequest(GUARDED_BY_ITSELF)
         return await self._models.get(caller, model_id)
@@ -287,7 +287,7 @@ class Predictor:
         *,
         names_model: bool = False,
     ) -> T:
-        """Predict by one model, in a place among the open streams: that of the prediction which this one guards."""
+        """Predict by one model. Among open streams, a guard model's prediction is part of the one that it guards."""
         caller, send = observed.caller, self._batches.sending(model, predict_input)
         fetch = partial(self._calls.fetch_within_limits, model, observed, send)
         checks = self._guardrail_checks(caller, (*guarded, model.model_id))

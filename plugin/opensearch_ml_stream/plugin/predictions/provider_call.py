@@ -88,9 +88,9 @@ class ProviderCalls:
     async def fetch_within_limits(
         self, model: CompiledModel, observed: Observation, send: Fetch, request: ProviderRequest
     ) -> bytes:
-        """Fetch by `send`, which is `fetch` or does as it does, where the model's rate limits and budgets allow it.
+        """Fetch by `send`, a form of `fetch`, within the model's rate limits and budgets.
 
-        UpstreamError also for a body that is an error under a good status.
+        UpstreamError also for a body that is an error under a 2xx status.
         """
         caller = observed.caller
         self.apply_rate_limits(model, caller)
@@ -132,7 +132,7 @@ def open_remote(
 
 
 async def check_status(response: UpstreamResponse, model: CompiledModel) -> None:
-    """Raise UpstreamError with the provider's own, redacted words if the status is not 2xx."""
+    """Raise UpstreamError with the provider's own, redacted message if the status is not 2xx."""
     if not 200 <= response.status < 300:
         raise await read_error(response, model.redactor)
 
@@ -162,7 +162,7 @@ def _signed(model: CompiledModel, request: ProviderRequest) -> ProviderRequest:
 
 
 def _good(model: CompiledModel, body: bytes) -> bytes:
-    """Return the body of a 2xx response; UpstreamError with the provider's own, redacted words if it is an error."""
+    """Return the body of a 2xx response; UpstreamError with the provider's own, redacted message if it is an error."""
     error = error_in_body(body) or (None if model.dialect is None else _error_in_answer(body, model))
     if error is not None:
         raise error.redacted(model.redactor.error)
@@ -170,7 +170,7 @@ def _good(model: CompiledModel, body: bytes) -> bytes:
 
 
 def _error_in_answer(body: bytes, model: CompiledModel) -> UpstreamError | None:
-    """Return the error that a small body is, of a provider whose answers are known and look different."""
+    """Return the error in a small body, of a provider whose answers have a known, different form."""
     if len(body) > MAX_ANSWERED_ERROR_BYTES:
         return None
     try:

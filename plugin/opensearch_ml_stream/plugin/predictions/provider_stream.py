@@ -84,7 +84,7 @@ class ProviderStream:
             tell()
 
     async def read_ahead(self) -> None:
-        """Wait for the first chunks, which the next `read` returns; raise the error that comes in their place."""
+        """Wait for the first chunks, which the next `read` returns; raise the error if one comes instead."""
         chunks = await self.read()
         if not chunks and isinstance(self.outcome, UpstreamError):
             raise self.outcome
@@ -214,10 +214,10 @@ class ProviderStream:
         return []
 
     def _explain(self, outcome: Ending | UpstreamError) -> Ending | UpstreamError:
-        """Return the decoder's outcome redacted, or why the response was no stream if no chunk was found in it.
+        """Return the decoder's outcome redacted, or why the response was no stream if it had no chunk.
 
-        Where the end of the body is a good end, a body in which nothing was found may still have been no stream; and
-        one that its framing finds damaged may be an error in plain JSON.
+        Where a body may end without a terminator, one without chunks may still not have been a stream. A body that its
+        framing finds damaged may be an error in plain JSON.
         """
         if not self.chunks:
             body = bytes(self._before_first_chunk)

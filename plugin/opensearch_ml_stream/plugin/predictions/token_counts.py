@@ -39,9 +39,9 @@ class TokenCounts:
     async def count(self, caller: Caller, name: str, request: ClientRequest) -> TokenCount:
         """Return how many input tokens a request has for a model, by its name or id.
 
-        A model with an input guardrail is not asked: what that would refuse does not leave this server. Raises
-        NotFound for an unknown model, UpstreamError for a fault of the provider, and Throttled as a prediction does
-        for what would call the provider beyond a rate limit or a budget.
+        The provider of a model with an input guardrail is not called, since what the guardrail would refuse must not
+        leave this server. Raises NotFound for an unknown model, UpstreamError for a fault of the provider, and
+        Throttled, as a prediction does, beyond a rate limit or a budget.
         """
         model = await self.models.get(caller, await self.names.model_id(caller, name))
         counting = None if model.dialect is None else model.dialect.counting
@@ -68,7 +68,7 @@ def _estimate(request: ClientRequest) -> TokenCount:
 
 
 def _counted(request: ProviderRequest, counting: TokenCounting) -> ProviderRequest | None:
-    """Return the request of a count; None on other platforms, where it is another call, or none."""
+    """Return the request of a count; None on other platforms, where it is another call or does not exist."""
     url = urlsplit(request.url)
     try:
         body = orjson.loads(request.body)

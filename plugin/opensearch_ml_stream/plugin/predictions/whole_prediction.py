@@ -70,7 +70,7 @@ Respond = Callable[[WholeCall], Awaitable[T]]
 async def predict_whole(call: WholeCall) -> dict[str, Any]:
     """Return `{"inference_results": [{"output": [...], "status_code": 200}, ...]}`, one element per provider call.
 
-    Any call that fails fails all of them.
+    If one call fails, the prediction fails.
     """
     fetched = await _call_provider(call)
     outputs = await read_responses(fetched.action, fetched.parameters, fetched.responses, call.scripts)

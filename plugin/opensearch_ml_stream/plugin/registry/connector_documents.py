@@ -52,7 +52,7 @@ async def encrypted_changes(body: Json, cipher: Cipher) -> dict[str, Any]:
 
 
 def changed_document(stored: Json, changes: Json, settings: Settings, *, inline: bool = False) -> dict[str, Any]:
-    """Return the stored document with `encrypted_changes` laid over it; InvalidRequest if the result is wrong.
+    """Return the stored document with `encrypted_changes` applied; InvalidRequest if the result is wrong.
 
     Parameters and credentials are merged key by key, other fields replaced as a whole. A stored `client_config` that is
     not changed is kept as it is: a newer ML Commons may have written it.
@@ -67,7 +67,7 @@ def changed_document(stored: Json, changes: Json, settings: Settings, *, inline:
 
 
 def check_connector(document: Json, settings: Settings) -> None:
-    """Raise InvalidRequest for a URL that is not trusted, or TLS, a `_stream` or `_caller_parameters` that is wrong.
+    """Raise InvalidRequest for an untrusted URL, or wrong TLS options, `_stream` or `_caller_parameters`.
 
     A header may name a credential that the connector lacks (blueprints of the managed service get theirs from a role).
     This is not refused here; the first prediction fails.
@@ -83,10 +83,10 @@ def check_connector(document: Json, settings: Settings) -> None:
         _check_written_address(filled, settings)
 
 
-def left_to_be_given(body: Json, document: Json) -> list[str]:
-    """Return what is to be said of what a connector leaves to be given.
+def missing_value_warnings(body: Json, document: Json) -> list[str]:
+    """Return warnings about the values that a connector leaves for its callers to give.
 
-    It was stored as this document, for a request's body, which has the credential in clear.
+    `document` is the connector as stored, `body` the request for it, which has the credential in clear text.
     """
     return list(left_in_connector({**document, "credential": object_of(body, "credential")}))
 
@@ -97,7 +97,7 @@ def with_warnings(response: Json, warnings: Sequence[str]) -> dict[str, Any]:
 
 
 def without_secrets(source: Json, *, dashboards: bool) -> dict[str, Any]:
-    """Return a connector's or model's source without what is hidden: its own and its inline connector's credentials."""
+    """Return a connector's or model's source without its credentials and those of its inline connector."""
     hidden = hidden_fields(dashboards=dashboards)
     shown = {name: value for name, value in source.items() if name not in hidden}
     if isinstance(inline := shown.get("connector"), Mapping):
@@ -111,7 +111,7 @@ def connector_view(source: Json, *, dashboards: bool) -> dict[str, Any]:
 
 
 def hidden_fields(*, dashboards: bool) -> tuple[str, ...]:
-    """Return the fields that no response holds; only OpenSearch Dashboards gets `ui_metadata`."""
+    """Return the fields that are never returned; only OpenSearch Dashboards gets `ui_metadata`."""
     return HIDDEN if dashboards else (*HIDDEN, UI_METADATA)
 
 
@@ -122,9 +122,9 @@ def require_predict_action(document: Json) -> None:
 
 
 def _check_written_address(url: str, settings: Settings) -> None:
-    """Raise InvalidRequest for a private address that the URL spells out: no prediction could ever reach it.
+    """Raise InvalidRequest for a private address in the URL, which no prediction could reach.
 
-    What a name leads to is checked where the connection is opened.
+    The addresses of a host name are checked where the connection is opened.
     """
     try:
         target = parse_target(url)
@@ -144,7 +144,7 @@ def _check_written_address(url: str, settings: Settings) -> None:
 
 
 def _access_fields(body: Json) -> dict[str, Any]:
-    """Return the roles and the access mode of a body as they are stored where access control does not apply."""
+    """Return the roles and access mode of a body, as stored where access control does not apply."""
     asked = asked_access(body)
     fields: dict[str, Any] = {} if asked.roles is None else {"backend_roles": list(asked.roles)}
     return fields if asked.mode is None else {**fields, "access": asked.mode}

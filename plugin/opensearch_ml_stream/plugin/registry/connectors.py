@@ -13,7 +13,7 @@ from opensearch_ml_stream.plugin.registry.connector_documents import (
     connector_view,
     encrypted_changes,
     hidden_fields,
-    left_to_be_given,
+    missing_value_warnings,
     new_document,
     with_warnings,
 )
@@ -58,7 +58,7 @@ class Connectors:
             return {"connector_id": DRY_RUN_ID}
         document = new_document(body, settings)
         if dry_run:
-            return with_warnings({"connector_id": DRY_RUN_ID}, left_to_be_given(body, document))
+            return with_warnings({"connector_id": DRY_RUN_ID}, missing_value_warnings(body, document))
         prepared = asyncio.create_task(self.store.prepare(Index.CONFIG, Index.CONNECTOR))
         encrypted = asyncio.create_task(self.cipher.of(caller.tenant_id).encrypt_all(document["credential"]))
         await wait_for_all(prepared, encrypted)
@@ -66,7 +66,7 @@ class Connectors:
         now = self.clock()
         document |= {**access, "created_time": now, "last_updated_time": now}
         connector_id = (await self.store.create(Index.CONNECTOR, document)).id
-        return with_warnings({"connector_id": connector_id}, left_to_be_given(body, document))
+        return with_warnings({"connector_id": connector_id}, missing_value_warnings(body, document))
 
     async def get(self, caller: Caller, connector_id: str, *, dashboards: bool = False) -> Json:
         """Return the connector without its credentials; NotFound without it."""
@@ -95,7 +95,7 @@ class Connectors:
             return {**changed, "last_updated_time": self.clock()}
 
         written = await rewrite(self.store, Index.CONNECTOR, connector_id, change, _missing(connector_id))
-        return {} if written is None else with_warnings(written.response, left_to_be_given(body, changed))
+        return {} if written is None else with_warnings(written.response, missing_value_warnings(body, changed))
 
     async def delete(self, caller: Caller, connector_id: str) -> Json:
         """Delete the connector; Conflict while a model uses it."""

@@ -32,7 +32,7 @@ class Controllers:
     access: ModelAccess
 
     async def create(self, caller: Caller, model_id: str, body: Json) -> Json:
-        """Store the model's controller in place of one that there is; NotFound without the model."""
+        """Store the model's controller, replacing an existing one; NotFound without the model."""
         limits = _user_limits(body)
         await self._check_model(caller, model_id)
         written = await self.store.put(Index.CONTROLLER, model_id, {"model_id": model_id, _USER_LIMITS: limits})
@@ -65,7 +65,7 @@ class Controllers:
         return {} if written is None else written.response
 
     async def delete(self, caller: Caller, model_id: str) -> Json:
-        """Delete the model's controller, also that of a model that is no more; NotFound without one."""
+        """Delete a controller, also that of a model that was deleted; NotFound without one."""
         await existing(self.store, Index.CONTROLLER, model_id, NotFound("Failed to find model controller"))
         await self.access.check_id(caller, model_id, _no_privilege(model_id))
         response = (await self.store.delete(Index.CONTROLLER, model_id)).response
@@ -105,7 +105,7 @@ def _no_privilege(model_id: str) -> Forbidden:
 
 
 def _user_limits(body: Json) -> Mapping[str, Any]:
-    """Return the limits by user name as they are stored; one may have a limit or a unit alone, until the next PUT."""
+    """Return the limits by user name as they are stored; a limit without its unit, or the reverse, is allowed."""
     limits = object_of(body, _USER_LIMITS) or {}
     _check_number(limits)
     stored: dict[str, Any] = {}

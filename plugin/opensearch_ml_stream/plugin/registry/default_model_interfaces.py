@@ -30,7 +30,7 @@ def _of_all(**properties: Json) -> Json:
 
 
 def _input(parameters: Json, required: Sequence[str] = ()) -> Json:
-    """Return the schema of an input; `required` are what it must have beside what its parameters must."""
+    """Return the schema of an input; `required` are its required members beside those of its parameters."""
     return _object({"parameters": parameters}, required)
 
 

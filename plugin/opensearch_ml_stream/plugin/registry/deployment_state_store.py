@@ -29,12 +29,12 @@ _DEPLOYING_STATES = frozenset({"DEPLOYING", "LOADING"})
 
 
 def is_deployed(source: Json) -> bool:
-    """Whether the model's state is a deployed one, ML Commons' older names included."""
+    """Whether the model's state is a deployed one, including ML Commons' older names."""
     return source.get("model_state") in _DEPLOYED_STATES
 
 
 def is_undeployed(source: Json) -> bool:
-    """Whether somebody has undeployed the model, which is not the same as that nobody has deployed it yet."""
+    """Whether the model was undeployed, which differs from never having been deployed."""
     return source.get("model_state") in (UNDEPLOYED, "UNLOADED")
 
 
@@ -91,7 +91,7 @@ class DeploymentStateStore:
     async def deploy(self, model_id: str, node: str) -> None:
         """Store that the model is deployed, on the node that `prepare` returned. NotFound without the model.
 
-        In a cluster nothing is read before: of several who deploy it at once the last one is as good as the first.
+        In a cluster nothing is read first: of several concurrent writes, any may be the last.
         """
         now = self.clock()
         state: dict[str, Any] = {
@@ -112,7 +112,7 @@ class DeploymentStateStore:
     async def undeploy(self, model_id: str, source: Json) -> bool:
         """Store that the model is not deployed; return whether it was. `source` is the model's stored one.
 
-        What ML Commons on the cluster has deployed it undeploys itself.
+        A model that ML Commons on the cluster has deployed is undeployed by ML Commons.
         """
         was_deployed = is_deployed(source)
         own: Json = {}
@@ -136,9 +136,9 @@ class DeploymentStateStore:
         return was_deployed
 
     async def put_undeployed(self, model_id: str, state: str) -> None:
-        """Store a state that is no deployed one: DEPLOYING or DEPLOY_FAILED. NotFound without the model.
+        """Store DEPLOYING or DEPLOY_FAILED. NotFound without the model.
 
-        In a cluster DEPLOYING is not stored: it is ML Commons' own.
+        In a cluster DEPLOYING is not stored, as it belongs to ML Commons.
         """
         if self.store.cluster is not None:
             if state in _DEPLOYING_STATES:
@@ -147,7 +147,7 @@ class DeploymentStateStore:
         await self._lay_over(model_id, {"model_state": state, "last_updated_time": self.clock()})
 
     async def _take_own(self, model_id: str) -> Json:
-        """Delete the state that is stored apart, and return it; an empty object if there is none."""
+        """Delete the state in our own index, and return it; an empty object if there is none."""
         document = await self.store.get(Index.DEPLOYMENT, model_id)
         if document is None:
             return {}
@@ -178,6 +178,6 @@ async def deployed_ids(store: Store) -> list[str]:
 
 
 def _with_state(source: Json, state: Json) -> Json:
-    """Return the source with our state over it; `last_updated_time` is then the later of the two."""
+    """Return the source with our state merged in; `last_updated_time` is the later of the two."""
     times = [time for each in (source, state) if (time := each.get("last_updated_time")) is not None]
     return {**source, **state, **({"last_updated_time": max(times)} if times else {})}

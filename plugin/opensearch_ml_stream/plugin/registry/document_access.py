@@ -69,7 +69,7 @@ class ModelAccess:
         return caller.tenant_id is not None or self.groups.restricts(caller)
 
     async def check_id(self, caller: Caller, model_id: str | None, refusal: MLStreamError | None = None) -> None:
-        """Check a model by its id. Of one that is no more nobody knows who may access it: admins may."""
+        """Check a model by its id. A model that does not exist is only accessible to admins."""
         if self.concerns(caller):
             document = None if model_id is None else await self.store.get(Index.MODEL, model_id)
             if document is None:

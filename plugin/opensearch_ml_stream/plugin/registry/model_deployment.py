@@ -80,10 +80,10 @@ class ModelDeployment:
         return {await node_id(self.store, self.clock): {"stats": stats}}
 
     async def plan(self, model_id: str, document: Document) -> Deploy | None:
-        """Return what deploys a model that a prediction has read and found to be callable; None if it is deployed.
+        """Return a function that deploys a callable model before its prediction; None if it is deployed.
 
-        InvalidRequest if it is not, and deploying is switched off, for all or for this one. What deploying needs
-        is made from now on, beside what the prediction reads: deploying itself is one round trip.
+        InvalidRequest if it is not deployed, and automatic deployment is off for all models or for this one. The node
+        id and index are prepared at once, while the prediction reads, so that deploying itself is one round trip.
         """
         if is_deployed(document.source):
             return None
@@ -99,7 +99,7 @@ class ModelDeployment:
     async def _deploy_first(self, model_id: str, source: Json, node: asyncio.Task[str]) -> None:
         """Deploy a model before its first prediction.
 
-        A store that takes no writes (its disk is full, say) does not stop predictions: the state is then not stored.
+        A store that cannot be written, as on a full disk, does not stop predictions: the state is then not stored.
         """
         started = self.clock()
         with self.count("deploy", model_id):

@@ -78,7 +78,7 @@ def local_model_fields(body: Json) -> dict[str, Any]:
 def settable_fields(body: Json) -> dict[str, Any]:
     """Return the fields that register and update share, in their stored form, without absent ones.
 
-    InvalidRequest names the field that is wrong. `check_guardrails` looks into `guardrails`.
+    InvalidRequest names the field that is wrong. `guardrails` are checked by `check_guardrails`.
     """
     fields: dict[str, Any] = {
         "description": string_of(body, "description"),

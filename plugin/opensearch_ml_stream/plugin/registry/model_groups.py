@@ -91,9 +91,9 @@ class ModelGroups:
         )
 
     async def for_model(self, caller: Caller, name: str, description: str | None, asked: AskedAccess) -> str:
-        """Return the id of the group of that name, created with the access that is asked if there is none.
+        """Return the id of the group of that name, created with the requested access if there is none.
 
-        InvalidRequest if the caller may not access the group that there is.
+        InvalidRequest if the caller may not access the existing group.
         """
         access = self.access.new_fields(caller, asked)
         groups = await find(self.store, Index.MODEL_GROUP, "name", name, caller.tenant_id)
@@ -109,9 +109,9 @@ class ModelGroups:
     async def check_joinable(
         self, caller: Caller, group_id: str, asked: AskedAccess, refusal: MLStreamError | None = None
     ) -> None:
-        """Raise `refusal` if the caller may not add models to the group, if that exists.
+        """Raise `refusal` if the group exists and the caller may not add models to it.
 
-        InvalidRequest if a request that adds one asks for access: the group has its own.
+        InvalidRequest if the request has access fields: the group has its own.
         """
         if caller.tenant_id is not None or self.access.restricts(caller):
             group = await self.store.get(Index.MODEL_GROUP, group_id)
@@ -124,7 +124,7 @@ class ModelGroups:
             )
 
     async def next_version(self, group_id: str, missing: NotFound) -> int:
-        """Count the group's latest version up and return it; no two models get the same.
+        """Increment the group's latest version and return it; no two models get the same.
 
         Raises `missing` if there is no such group.
         """
@@ -141,8 +141,8 @@ class ModelGroups:
     async def _create(self, name: str, description: str | None, access: Json) -> tuple[str, bool]:
         """Return the id of the group of that name, and whether it was created here.
 
-        The id follows from the name, so that of several writers one creates the group, however many replicas there
-        are. An id whose group was renamed is passed over, and the next that follows from the name is tried.
+        The id is derived from the name, so that only one of several concurrent writers, in whatever replica, creates
+        the group. If the group of that id was renamed, the next id derived from the name is tried.
         """
         now = self.clock()
         source: dict[str, Any] = {"name": name, "latest_version": 0}

@@ -34,8 +34,8 @@ async def changed_settings(
     return settings
 
 
-def without_effect(settings: Json | None, connector: Json) -> list[str]:
-    """Return what is to be said of settings that do nothing with the connector of their model."""
+def unused_setting_warnings(settings: Json | None, connector: Json) -> list[str]:
+    """Return warnings about settings that have no effect with the model's connector."""
     if not settings or "batching" not in settings:
         return []
     try:

@@ -20,7 +20,7 @@ from opensearch_ml_stream.plugin.registry import model_settings
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     hidden_fields,
-    left_to_be_given,
+    missing_value_warnings,
     with_warnings,
 )
 from opensearch_ml_stream.plugin.registry.default_model_interfaces import default_interface
@@ -117,8 +117,8 @@ class Models:
         fields = {"task_type": "REGISTER_MODEL", "model_id": model_id, "worker_node": [node], **caller.tenant_fields}
         task_id = await record_task(self.store, self.clock, started, fields)
         response = {"task_id": task_id, "status": "CREATED", "model_id": model_id}
-        left = left_to_be_given(body["connector"], connector) if "connector" in connection else []
-        return with_warnings(response, [*left, *model_settings.without_effect(settings, connector)])
+        left = missing_value_warnings(body["connector"], connector) if "connector" in connection else []
+        return with_warnings(response, [*left, *model_settings.unused_setting_warnings(settings, connector)])
 
     async def get(self, caller: Caller, model_id: str, *, dashboards: bool = False) -> Json:
         """Return the model without an inline connector's credentials; NotFound without it."""
@@ -174,9 +174,9 @@ class Models:
         await model_settings.put_settings(self.store, self.clock, model_id, sidecar)
         fields = {*changes, *(["connector"] if connector_changes is not None else [])}
         await _reload_in_ml_commons(self.store, model_id, before, fields)
-        warnings = left_to_be_given(body["connector"], changed_connector) if changed_connector is not None else []
+        warnings = missing_value_warnings(body["connector"], changed_connector) if changed_connector is not None else []
         if sidecar and (connector := await self.connectors.of_stored({**before, **changes})) is not None:
-            warnings += model_settings.without_effect(sidecar, changed_connector or connector)
+            warnings += model_settings.unused_setting_warnings(sidecar, changed_connector or connector)
         return with_warnings({} if written is None else written.response, warnings)
 
     async def delete(self, caller: Caller, model_id: str) -> Json:
@@ -316,7 +316,7 @@ async def _reload_in_ml_commons(store: Store, model_id: str, source: Json, writt
 
 
 async def _deployed_again(store: Store, model_id: str, before: Json) -> None:
-    """Wait until the document says that ML Commons has deployed the model since: it responds before it has."""
+    """Wait until the document shows that ML Commons has deployed the model again: it responds before it has."""
     while True:
         source = (await existing_model(store, model_id)).source
         if is_deployed(source) and source.get("last_deployed_time") != before.get("last_deployed_time"):

@@ -15,7 +15,7 @@ _ANY = frozenset({"_all", "_local"})
 
 
 async def node_id(store: Store, clock: Clock) -> str:
-    """Return the store's node id, made and stored by whoever needs it first; Internal if its document has none."""
+    """Return the store's node id, created and stored at its first use; Internal if its document has none."""
 
     def make() -> Mapping[str, Any]:
         new_id = secrets.token_urlsafe(_ID_BYTES)

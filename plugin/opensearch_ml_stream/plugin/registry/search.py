@@ -81,8 +81,8 @@ async def search(
 ) -> Json:
     """Return the store's response without the fields `hidden`; InvalidRequest for a body that is not allowed.
 
-    `visible` is the query that finds what the caller may see, None if that is everything: no hit, total or aggregation
-    is of other documents. `view` changes the sources before `_source` is applied to them.
+    `visible` is the query for what the caller may see, None if that is everything; hits, totals and aggregations are
+    only of those documents. `view` changes the sources before `_source` is applied to them.
     """
     check_search(body, sees_all=visible is None)
     response = await store.search_for_caller(index, _only(visible, _without_source(body)))
@@ -106,16 +106,16 @@ async def search(
 
 
 def _only(visible: Json | None, body: Json) -> Json:
-    """Return the body that searches the visible documents alone; scores stay those of its own query."""
+    """Return the body that searches only visible documents; scores are still those of its own query."""
     if visible is None:
         return body
     return {**body, "query": {"bool": {"must": [body.get("query", {"match_all": {}})], "filter": [visible]}}}
 
 
 def _without_source(body: Json) -> dict[str, Any]:
-    """Return a body or an aggregation without `_source`: it is applied when hidden fields are removed.
+    """Return a body or an aggregation without `_source`, which is applied when hidden fields are removed.
 
-    Without `stored_fields` either: no field is stored, and as in ML Commons the source comes all the same.
+    Also without `stored_fields`: no field is stored, and ML Commons returns the source anyway.
     """
     reduced = {name: value for name, value in body.items() if name not in ("_source", "stored_fields")}
     for name in AGGREGATIONS & reduced.keys():
@@ -152,9 +152,9 @@ def _buckets(result: Json) -> Iterable[Json]:
 
 
 def check_search(body: Json, *, sees_all: bool = True) -> None:
-    """Raise InvalidRequest, which names it, for a part of a search body that is not let through.
+    """Raise InvalidRequest, which names it, for a part of a search body that is not allowed.
 
-    `sees_all` says whether the caller may see every document of the index.
+    `sees_all` is whether the caller may see every document of the index.
     """
     _check_one_name(body)
     for name, value in body.items():
@@ -176,7 +176,7 @@ def check_search(body: Json, *, sees_all: bool = True) -> None:
 
 
 def _is_of_hits(name: str, value: Any) -> bool:
-    """Return whether a member says what hits hold and how they are ordered; InvalidRequest for what it may not say."""
+    """Return whether a member selects or orders hits; InvalidRequest if its value is not allowed."""
     if name == "sort":
         _check_sort(value)
     elif name == "_source":
@@ -259,7 +259,7 @@ def _check_function_score(clause: Json) -> None:
 
 
 def _check_query_string(clause: Json) -> None:
-    """Raise InvalidRequest for a text that names fields itself, or is more than words, phrases and operators."""
+    """Raise InvalidRequest for a query string that names fields, or is more than words, phrases and operators."""
     _check_only("query_string", clause, {*_QUERY_STRING, *_OPTIONS})
     fields = clause.get("fields", [clause["default_field"]] if "default_field" in clause else None)
     _check_fields(fields, "query_string")
@@ -373,7 +373,7 @@ def _check_only(kind: str, clause: Json, allowed: Iterable[str]) -> None:
 
 
 def _check_tree(value: Any) -> None:
-    """Raise InvalidRequest for a field that may not be used, or what reads fields by itself, anywhere in a value."""
+    """Raise InvalidRequest for a forbidden field, or a member that reads fields by itself, anywhere in a value."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name in _NEVER:

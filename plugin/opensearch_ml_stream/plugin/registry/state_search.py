@@ -42,7 +42,7 @@ class ShownState:
     _queries: int = field(default=0, init=False)
 
     def elsewhere(self, stored: Json) -> dict[str, Any]:
-        """Return the query for what `stored` finds among the models that are shown as stored.
+        """Return the query for what `stored` finds among the models that are shown with their stored state.
 
         InvalidRequest if one search has too many such queries.
         """
@@ -87,7 +87,7 @@ class _StateSearch:
     state: ShownState
 
     async def translated(self, body: Json) -> Json:
-        """Return the body that finds in the stored documents what `body` asks of the shown ones."""
+        """Return the body that finds in the stored documents what `body` searches in the shown ones."""
         body = await self._with_aggregations(body)
         for name in ("query", "post_filter"):
             if name in body:
@@ -135,7 +135,7 @@ class _StateSearch:
         return await self._query(part) if isinstance(part, dict) else part
 
     async def _finds_deployed(self, leaf: Json) -> bool:
-        """Whether the query finds DEPLOYED: the store says so itself, by looking where nothing else is stored."""
+        """Whether the query finds DEPLOYED, by a search of the index in which every state is DEPLOYED."""
         if not self.state.deployed:
             return False
         response = await self.store.search(Index.DEPLOYMENT, {"query": leaf, "size": 1, "_source": False})
@@ -143,7 +143,7 @@ class _StateSearch:
 
 
 def _check_without_state(parts: Json, translated: frozenset[str]) -> None:
-    """Raise InvalidRequest for a part that names `model_state` and would go by what is stored."""
+    """Raise InvalidRequest for a part that names `model_state` and would use the stored state."""
     for name, part in parts.items():
         if name not in translated and FIELD in jsontext.dumps(part):
             raise InvalidRequest(f"search: [{name}] over [{FIELD}] is not supported here")
@@ -161,7 +161,7 @@ def _asks_for_state(kind: str, clause: Json) -> bool:
 
 
 def translate_aggregation(aggregation: Json, state: ShownState) -> Json:
-    """Return one aggregation (its inner ones are translated already); InvalidRequest for a kind that cannot be."""
+    """Return one aggregation, its inner ones already translated; InvalidRequest for a kind that is not supported."""
     for kind, value in aggregation.items():
         if not isinstance(value, Mapping) or value.get("field") != FIELD or kind in _EVERY_MODEL_HAS_ONE:
             continue

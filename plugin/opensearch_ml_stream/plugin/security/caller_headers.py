@@ -103,7 +103,7 @@ def _value(name: str, headers: Any) -> str | None:
 def _in_ascii(value: str | None) -> str | None:
     """Return a value, None for an empty one. Unauthorized if it is not plain ASCII.
 
-    That has no one meaning: the bytes that went to OpenSearch could be others than those that came.
+    Other bytes are ambiguous: OpenSearch might get others than those that came.
     """
     if value is not None and not (value.isascii() and value.isprintable()):
         raise Unauthorized

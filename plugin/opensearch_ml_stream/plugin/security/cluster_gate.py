@@ -82,7 +82,7 @@ class ClusterRoles:
         self._is_refused = False
 
     def known(self) -> RolePermissions | None:
-        """Return what the roles allow, if the cluster need not be asked; None if it must be."""
+        """Return what the roles allow if it is cached and fresh, else None."""
         return self._read_roles.fresh(_ALL)
 
     async def permissions(self) -> RolePermissions:
@@ -139,7 +139,7 @@ class ClusterGate:
 
     @property
     def asks_for_login(self) -> bool:
-        """Whether every request has credentials of its caller's own; a proxy may add them to any request."""
+        """Whether every request needs credentials of its caller; a proxy may add them to any request."""
         return self._proxy is None
 
     async def admit(self, scope: Scope, *actions: str) -> Caller:
@@ -158,7 +158,7 @@ class ClusterGate:
         return caller
 
     async def admit_to_cluster(self, scope: Scope) -> Scope:
-        """Return the request as it came: whose it is and what they may do the cluster says itself."""
+        """Return the request unchanged: the cluster authenticates the caller itself."""
         return scope
 
     async def _caller(self, headers: Mapping[str, str] | None) -> Caller:
@@ -170,7 +170,7 @@ class ClusterGate:
         return await self._callers.get(digest, lambda: self._ask(headers, digest))
 
     async def _ask(self, headers: Mapping[str, str], digest: bytes) -> Caller:
-        """Ask the cluster who that is; Unauthorized if it knows nobody, Throttled if too much is asked already."""
+        """Ask the cluster who the caller is; Unauthorized if unknown, Throttled with too many questions open."""
         if digest in self._callers:
             auth_info = await self._plugin.auth_info(headers)
         else:
@@ -185,13 +185,13 @@ class ClusterGate:
         return _caller(auth_info)
 
     def _digest(self, headers: Mapping[str, str]) -> bytes:
-        """Return what stands for the credentials in memory; no header holds a line end, which separates them."""
+        """Return a keyed digest of the credentials, to keep in memory; no header holds a line end, the separator."""
         lines = "\n".join(f"{name}:{value}" for name, value in headers.items())
         return hashlib.blake2b(lines.encode(), key=self._digest_key).digest()
 
 
 def unknown_caller(cause: Unavailable) -> Unavailable:
-    """Return the error for a caller while the cluster does not respond; why, and at which address, is for the log."""
+    """Return the error while the cluster does not respond; the cause, with its address, is only logged."""
     log.warning("OpenSearch cannot authenticate callers now: %s", cause.reason)
     return Unavailable("OpenSearch cannot authenticate the caller now; see the log of the sidecar")
 

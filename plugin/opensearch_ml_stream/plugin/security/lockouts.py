@@ -42,7 +42,7 @@ class Lockouts:
                 _unlocked(*self._table.read(place))
 
     def count_attempt(self, name: str) -> None:
-        """Count an attempt as one that fails, before its password is checked: those at the same time are counted too.
+        """Count an attempt as failed before its password is checked, so that concurrent attempts are counted too.
 
         Raise Throttled while the name is locked.
         """
@@ -58,7 +58,7 @@ class Lockouts:
 
     @contextmanager
     def _place(self, name: str, *, new: bool = False) -> Iterator[int]:
-        """Lock the table for the block, which gets the place of the name's record: 0 if it has none, unless `new`."""
+        """Lock the table for the block; yield the place of the name's record, 0 if it has none, unless `new`."""
         key = sha256(name.encode("utf-8", "surrogateescape")).digest()[:16]  # of any length: no cache may keep it
         try:
             with self._table as table:

@@ -89,12 +89,12 @@ async def open_gate(
 ) -> AsyncIterator[PassingGate]:
     """Open the gate for the setting `opensearch_ml_stream.security`, of a server that listens on `settings.host`.
 
-    `runtime` is a folder that all workers of the server share, and so is `login_key`, by which they know logins that
-    were found right. InvalidRequest for `opensearch` without a cluster.
+    All workers of the server share the folder `runtime` and `login_key`, by which they recognize verified logins.
+    InvalidRequest for `opensearch` without a cluster.
 
-    With `auto` the cluster's security plugin decides, where there is one. Else everyone is let in on loopback until
-    there is an account. From then on, until this process ends, nobody is without one: removing the last does not open
-    the gate.
+    With `auto` the cluster's security plugin decides, if there is one. Otherwise everyone is admitted on loopback until
+    there is an account; from then on, until this process ends, an account is needed: removing the last one does not
+    open the gate.
     """
     if settings.security == "none":
         yield OpenGate()

@@ -202,10 +202,10 @@ class OwnLogins:
             done.exception()  # looked at, as all who wait may have left
 
     async def _verify(self, name: str, password: str, stored: str, login: bytes) -> None:
-        """Remember a user's password that is right; Unauthorized for another, Throttled after too many of them.
+        """Check a user's password and remember it if right; Unauthorized if wrong, Throttled after too many failures.
 
-        Whoever is locked out takes nobody's turn, nor does one who tries more at the same time than would lock them
-        out.
+        Callers who are locked out do not wait in the queue, nor do those who try more passwords at the same time than
+        would lock them out.
         """
         self._lockouts.check(name)
         if self._tried[name] >= MAX_FAILURES:
@@ -225,9 +225,9 @@ class OwnLogins:
         self._logins.add(login)
 
     async def _refuse(self, name: str, password: str, stored: str, login: bytes) -> None:
-        """Refuse a name that no user has as `_verify` refuses a wrong password.
+        """Refuse a name without a user, as `_verify` refuses a wrong password.
 
-        One at a time is hashed, as that takes the time of users; others wait as long as it takes.
+        One password at a time is hashed, so that it takes as long as a user's; others wait for the same time.
         """
         self._lockouts_of_unknown.count_attempt(name)
         if self._turn_of_unknown.locked():
@@ -290,7 +290,7 @@ class OwnGate:
         return await self._accounts.admit(presented_credentials(scope["headers"]), *actions)
 
     async def admit_to_cluster(self, scope: Scope) -> Scope:
-        """Return the request of a caller who may call the cluster, without the login: it is none of the cluster's."""
+        """Return the request of an admitted caller without its login, which the cluster does not know."""
         await self.admit(scope, PASS_THROUGH)
         return without_credentials(scope) if self.is_closed else scope
 

@@ -44,8 +44,7 @@ def presented_credentials(headers: Iterable[tuple[bytes, bytes]]) -> NameAndPass
 def authorization_of(headers: Iterable[tuple[bytes, bytes]], most: int = MAX_CHARACTERS) -> str | None:
     """Return the header `Authorization`, None if it is absent. Unauthorized if it has more characters.
 
-    InvalidRequest for one that is there twice, or beside an `x-api-key` that differs: which is meant only the client
-    knows.
+    InvalidRequest for two of them, or one beside an `x-api-key` that differs: only the client knows which is meant.
     """
     authorization = _login(b"authorization", headers, most)
     if authorization is not None and (key := _login(b"x-api-key", headers, most)):
@@ -58,7 +57,7 @@ def authorization_of(headers: Iterable[tuple[bytes, bytes]], most: int = MAX_CHA
 
 
 def without_credentials(scope: Scope) -> Scope:
-    """Return the request without the headers that say who calls: in the cluster they would be someone else."""
+    """Return the request without the headers that authenticate its caller, who may be another user in the cluster."""
     return {**scope, "headers": [pair for pair in scope["headers"] if pair[0] not in _HEADERS]}
 
 
@@ -73,7 +72,7 @@ def single_header(name: bytes, headers: Iterable[tuple[bytes, bytes]], most: int
 
 
 def _login(name: bytes, headers: Iterable[tuple[bytes, bytes]], most: int) -> str | None:
-    """Return the value of a header that says who calls, as `single_header` does. InvalidRequest if there are two."""
+    """Return the value of a header with credentials, as `single_header` does. InvalidRequest if there are two."""
     if sum(header == name for header, _ in headers) > 1:
         raise InvalidRequest(f"The request has the header {name.decode()} more than once; send it once")
     return single_header(name, headers, most)

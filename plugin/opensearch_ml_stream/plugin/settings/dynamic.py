@@ -47,7 +47,7 @@ class DynamicSettings:
         return {setting.name: self.live.of_cluster.value(setting) for setting in definitions if setting.dynamic}
 
     def warnings(self, body: Mapping[str, Any]) -> list[str]:
-        """Return what a change would take out of lists that it replaces as a whole; errors as those of `change`."""
+        """Return warnings about the entries that a change removes from lists; errors as those of `change`."""
         current, definitions = self.live.current, self.live.definitions
         changes = {name: value for name, value in _read_changes(body, definitions).items() if isinstance(value, tuple)}
         return [
@@ -107,9 +107,9 @@ class ClusterSettings:
     _was_refused: bool = False
 
     async def read(self) -> Settings:
-        """Return the settings with the cluster's; Unavailable if it is down.
+        """Return the settings with the cluster's applied; Unavailable if it is down.
 
-        What it refuses is said once, and asked rarely; until it is let, the last settings stay.
+        If the cluster refuses, that is logged once, it is asked rarely, and the last settings stay in force.
         """
         if self._looks_to_leave_out > 0:
             self._looks_to_leave_out -= 1
@@ -132,7 +132,7 @@ class ClusterSettings:
 
 
 async def refresh_settings(store: Store, live: LiveSettings, cluster: ClusterSettings | None = None) -> None:
-    """Apply the settings that the store holds over those of its cluster, both at once: what is shown is in force."""
+    """Apply the cluster's settings and those in the store, both at once, so that what is shown is in force."""
     of_cluster = live.of_cluster if cluster is None else await cluster.read()
     kept = _kept(await store.get(Index.CONFIG, DOCUMENT_ID))
     live.of_cluster = of_cluster
@@ -149,9 +149,9 @@ async def watching_settings(
 
 
 def _watch(store: Store, live: LiveSettings, interval: float) -> Turn:
-    """Return what refreshes the settings, after those of the cluster if the store is in one.
+    """Return the background task that refreshes the settings, those of the cluster first if there is one.
 
-    While the store does not respond the last settings stay.
+    While the store does not respond the last settings stay in force.
     """
     cluster = None if store.cluster is None else ClusterSettings(store.cluster, live)
     unavailable = False
@@ -208,13 +208,13 @@ def _apply(live: LiveSettings, kept: Mapping[str, Any]) -> None:
 
 
 def _with_changes(settings: Settings, kept: Mapping[str, Any], definitions: Mapping[str, Setting]) -> Settings:
-    """Return the settings with changes. Ignore those that only another version or an extension not here knows."""
+    """Return the settings with changes, except those that only another version or an absent extension knows."""
     known = [(definitions[name], value) for name, value in kept.items() if name in definitions]
     return settings.changed({setting: read_value(setting, value) for setting, value in known if setting.dynamic})
 
 
 def _readable(changed: Mapping[str, object], definitions: Mapping[str, Setting]) -> dict[Setting, Any]:
-    """Return the values that the sidecar has a dynamic setting for; say which it cannot take."""
+    """Return the values of dynamic settings that the sidecar has; log those that it cannot read."""
     values: dict[Setting, Any] = {}
     for name, value in changed.items():
         setting = definitions.get(name)

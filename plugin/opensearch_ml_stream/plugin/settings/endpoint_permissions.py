@@ -45,7 +45,7 @@ class EndpointPermissions:
         return replace(trusted, private_patterns=_with(others, pattern), private_allowed=True)
 
     def without_pattern(self, pattern: str) -> "EndpointPermissions":
-        """Return the permissions without this pattern. The last private one takes private addresses with it."""
+        """Return the permissions without this pattern. With the last private pattern, private addresses are refused."""
         private = tuple(other for other in self.private_patterns if other != pattern)
         return EndpointPermissions(
             tuple(other for other in self.patterns if other != pattern),

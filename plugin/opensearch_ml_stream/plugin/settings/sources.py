@@ -63,7 +63,7 @@ def given_names(config: Path | None = None, environment: Mapping[str, str] = os.
 
 
 def unknown_variables(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Return what is to be said of variables that look like ours but set nothing, with the most similar name."""
+    """Return warnings about variables that look like ours but set nothing, with the most similar name."""
     warnings = []
     for name in sorted(environment):
         if name.startswith(VARIABLE_PREFIX) and not name.startswith(SETTING_PREFIX) and name not in VARIABLES:

@@ -89,7 +89,7 @@ class SharedTable:
             self._file = None
 
     def prepare(self) -> None:
-        """Make the first level, under the lock: what workers put there is seen by all who have done so, at once."""
+        """Make the first level, under the lock. All workers that have done so see each other's records at once."""
         self.refresh()
         if not self._levels:
             self._grow()
@@ -128,9 +128,10 @@ class SharedTable:
         return place
 
     def places(self, keys: Sequence[bytes], is_over: IsOver | None = None) -> list[int]:
-        """Return the place of each key's record, new ones of zeros for those that have none.
+        """Return the place of each key's record; keys without one get a new record of zeros.
 
-        Under the lock, and good until a record is removed or makes way. OSError if there is no room for all of them.
+        Under the lock; a place is valid until its record is removed or replaced. OSError if there is no room for all of
+        them.
         """
         places: list[int] = []
         for key in keys:

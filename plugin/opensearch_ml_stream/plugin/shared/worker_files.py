@@ -14,9 +14,9 @@ _LOOK_SECONDS = 0.0002
 
 @contextmanager
 def locked(path: str | Path) -> Iterator[int]:
-    """Open the file, new or not, and lock it; the block gets its descriptor, and holds it for microseconds.
+    """Open and lock the file, created if needed; the block gets its descriptor, and holds the lock for microseconds.
 
-    OSError if it cannot be opened, TimeoutError, which is one, if another worker does not let go of it.
+    OSError if it cannot be opened; TimeoutError, a subclass, if another worker does not release it.
     """
     file = open_shared(path)
     try:
@@ -27,9 +27,9 @@ def locked(path: str | Path) -> Iterator[int]:
 
 
 def open_shared(path: str | Path) -> int:
-    """Open the file, new or not, for its owner alone.
+    """Open the file for its owner alone, created if needed.
 
-    The folder is made again where something has removed it, as what tidies /tmp may: a worker could never start again.
+    A folder that was removed, as by a cleaner of /tmp, is created again: otherwise a worker could never start again.
     """
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -39,7 +39,7 @@ def open_shared(path: str | Path) -> int:
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder, and those that it is in, for their owner alone, where they are missing."""
+    """Create the folder and its missing parents for their owner alone."""
     if not path.parent.exists():
         make_folder(path.parent)
     path.mkdir(mode=0o700, exist_ok=True)
@@ -66,10 +66,10 @@ def try_to_lock(file: int, kind: int = fcntl.LOCK_EX) -> bool:
 
 
 def append_zeros(file: int, end: int, size: int) -> None:
-    """Make an open file of `end` bytes that much longer; OSError, and it stays as it was, if the disk has no room.
+    """Extend an open file of `end` bytes by `size`; OSError, and it stays as it was, if the disk has no room.
 
-    Every byte is written before it is mapped: the first write to a page of a mapped file that finds no room would kill
-    the process (SIGBUS).
+    Every byte is written before it is mapped: the first write to a mapped page for which the disk has no room would
+    kill the process (SIGBUS).
     """
     if os.pwrite(file, bytes(size), end) != size:
         os.ftruncate(file, end)
