@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from opensearch_ml_stream.client.errors import RequestRefused
 
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a string, which is kept
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a string, which stays
 _PLACEHOLDER = re.compile(r"<[^<>]*>|(?:YOUR|PLEASE|REPLACE)[ _-][A-Z0-9 _-]+")
 _PARAMETER = re.compile(r"\$\{parameters\.([A-Za-z0-9_.-]+)")
 _URL = re.compile(r"\$\{parameters\.([A-Za-z0-9_.-]+)\}([^?]*)")  # a parameter for the host, and the path behind it
@@ -145,7 +145,7 @@ def model_body(blueprint: Blueprint, connector_id: str, name: str | None = None)
 
 
 def is_to_be_given(value: object) -> bool:
-    """Whether a value only stands for the one that a user has to give: `<region>`, `YOUR API KEY`."""
+    """Whether a value is a placeholder for one that the user has to give: `<region>`, `YOUR API KEY`."""
     return isinstance(value, str) and _PLACEHOLDER.fullmatch(value.strip()) is not None
 
 

@@ -76,7 +76,7 @@ def truncated(why: str) -> StreamTruncated:
 
 
 def silent() -> StreamTruncated:
-    """Return the error for a response of which nothing came for too long."""
+    """Return the error for a response that was silent for too long."""
     return truncated("nothing came for too long, not even a heartbeat")
 
 
@@ -91,7 +91,7 @@ def connection_failed(address: str, cause: Exception) -> ConnectionFailed:
 
 
 def not_the_sidecar() -> SidecarError:
-    """Return the error for a response that nothing of the sidecar's has."""
+    """Return the error for a response that the sidecar would not send."""
     reason = "The server sent something that is no inference result; is it the sidecar?"
     return SidecarError(reason, status=424, type="invalid_stream_exception")
 
@@ -109,7 +109,7 @@ def error_response(status: int, body: bytes, retry_after: str | None) -> Sidecar
 
 
 def server_error(body: Mapping[str, Any], status: int, retry_after: float | None = None) -> SidecarError:
-    """Return the error that an object of the server holds, which has the status, or that of its own.
+    """Return the error in a JSON object of the server; a status in the object replaces the given one.
 
     `{"error": {"type", "reason"}, "status"}`, or `{"error": "reason", "type", "status"}` as ML Commons sends it.
     """

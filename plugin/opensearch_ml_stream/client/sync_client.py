@@ -57,7 +57,7 @@ def predict_stream(
 
 
 class StreamingMLClient:
-    """Client of the sidecar over a blocking opensearch-py client: makes connectors and models, and asks them.
+    """Client of the sidecar over a blocking opensearch-py client: creates connectors and models, and calls them.
 
     No request is ever sent twice. What fails raises a SidecarError, which holds the server's reason and status.
 

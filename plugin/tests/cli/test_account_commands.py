@@ -129,7 +129,7 @@ def test_only_what_adds_an_account_makes_a_store(run: Run, tmp_path: Path) -> No
 
 def test_an_account_that_the_settings_do_not_look_at_comes_with_a_warning(run: Run, store: tuple[str, str]) -> None:
     variable = {"MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__SECURITY": "none"}
-    warning = "warning: it lets nobody in: with opensearch_ml_stream.security: none nobody has to log in\n"
+    warning = "warning: it cannot be used: with opensearch_ml_stream.security: none, nobody has to log in\n"
     created = run("keys", "create", "app", "--role", "ml_read_access", *store, **variable)
     assert created.stdout.startswith("mls_") and created.stdout.count("\n") == 1
     assert warning in created.stderr
@@ -144,7 +144,7 @@ def test_an_account_that_the_settings_do_not_look_at_comes_with_a_warning(run: R
         ("auto", True, False, "the cluster has the security plugin, so its users call"),
         ("auto", True, True, None),
         ("own", True, False, None),
-        ("opensearch", True, False, "users of the cluster call"),
+        ("opensearch", True, False, "only users of the cluster can log in"),
         ("none", False, False, "nobody has to log in"),
     ],
 )

@@ -38,7 +38,7 @@ def test_nothing_is_written_over(run: Run, tmp_path: Path, file: str) -> None:
     (tmp_path / file).write_text("mine")
     ended = run("models", "init", str(tmp_path))
     assert (ended.code, ended.stdout) == (2, "")
-    assert f"{file} is there already" in ended.stderr
+    assert f"{file} already exists" in ended.stderr
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir() if one.name != "config"] == [(file, "mine")]
 
 

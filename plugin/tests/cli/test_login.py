@@ -77,7 +77,7 @@ def test_a_remembered_login_is_for_no_other_scheme_host_port_or_prefix(environme
 
 @pytest.mark.parametrize("variables", [{"MLSTREAM_USER": "bob"}, {"MLSTREAM_USER": "bob:hunter2"}])
 def test_a_user_without_a_password_is_wrong_usage(variables: dict[str, str]) -> None:
-    with pytest.raises(WrongUsage, match="its password belongs into MLSTREAM_PASSWORD") as raised:
+    with pytest.raises(WrongUsage, match="its password belongs in MLSTREAM_PASSWORD") as raised:
         find_login(SidecarOptions(), variables)
     assert "hunter2" not in str(raised.value)
 

@@ -114,7 +114,7 @@ def test_a_login_without_tls_to_another_machine_comes_with_a_warning(run: Run, p
 def test_a_variable_that_goes_before_the_remembered_login_is_named(run: Run) -> None:
     ended = run("login", "--api-key", "env:KEY", KEY=KEY, MLSTREAM_API_KEY="other")
     assert ended.code == 0
-    assert ended.stderr.endswith("\nwarning: the key of MLSTREAM_API_KEY goes before it\n")
+    assert ended.stderr.endswith("\nwarning: the key of MLSTREAM_API_KEY takes precedence over it\n")
 
 
 def widen(path: Path) -> None:

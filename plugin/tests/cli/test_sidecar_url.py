@@ -35,9 +35,9 @@ def test_a_url_has_one_form(text: str, url: str) -> None:
         ("http://h#x", FORM),
         ("http://h:99999999", FORM),
         ("http://h:x", FORM),
-        ("http://me:hunter2@h", "--url holds no login"),
-        ("http://hunter2@h", "--url holds no login"),
-        ("http://good\\@hunter2.evil", "--url holds no login"),
+        ("http://me:hunter2@h", "--url cannot hold a login"),
+        ("http://hunter2@h", "--url cannot hold a login"),
+        ("http://good\\@hunter2.evil", "--url cannot hold a login"),
     ],
 )
 def test_what_is_no_url_of_a_sidecar_is_wrong_usage_and_not_shown(text: str, words: str) -> None:

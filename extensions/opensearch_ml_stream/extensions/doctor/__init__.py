@@ -1,1 +1,1 @@
-"""Doctor: says step by step what is wrong between a model and its provider."""
+"""Doctor: finds, step by step, what is wrong between a model and its provider."""

@@ -68,7 +68,7 @@ class _DiagnoseEndpoint:
             body = json_body(scope, body)
         predict_input = read_predict_input(body)
         if not isinstance(predict_input, RemoteInput):
-            raise InvalidRequest("A diagnosis is of a streamed prediction, which takes [parameters] alone")
+            raise InvalidRequest("A diagnosis makes a streamed prediction, which takes [parameters] only")
         return caller, predict_input.parameters, _flag(jsontext.load_object(body), "record")
 
 

@@ -12,7 +12,7 @@ EXTENSION = Extension(
         Command(
             "doctor",
             f"{_COMMANDS}doctor_command:doctor",
-            "Find out where a stream is held up. Each way that is looked at is a call, which the provider is paid for.",
+            "Find out where a stream is held up. Each path is measured by a call, which the provider charges for.",
             takes_model_id=True,
         ),
         Command(

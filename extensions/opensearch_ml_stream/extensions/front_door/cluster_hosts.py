@@ -1,4 +1,4 @@
-"""The hosts of the cluster: whose turn it is, which are left out for a while, and the idle connections to each."""
+"""The hosts of the cluster: their order, those skipped after failures, and the idle connections to each."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 IDLE_SECONDS = 60.0
 MAX_IDLE = 256  # connections of one host
-# A host that is gone without a word is noticed after some 2 minutes: it is the only end of a response that never comes.
+# TCP keep-alive detects a vanished host after 2 minutes; nothing else ends a response that never comes.
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 log = logging.getLogger(__name__)
@@ -55,8 +55,8 @@ class HostConnection:
 class ClusterHosts:
     """Connections to a cluster's hosts in turn.
 
-    A host that fails before it has sent a byte is left out for a second, twice as long each time that it fails again.
-    When all are left out they are tried nevertheless: nothing is lost by it. `tls` None for http.
+    A host that fails before it has sent a byte is skipped for a second, twice as long after each further failure. If
+    all are skipped, all are tried. `tls` is None for http.
     """
 
     def __init__(self, addresses: Collection[tuple[str, int]], tls: ssl.SSLContext | None) -> None:
@@ -85,14 +85,14 @@ class ClusterHosts:
         raise Unavailable(self._no_host())
 
     def responded(self, host: Host) -> None:
-        """Note that a host has sent a response: it is not left out any more."""
+        """Note that a host has sent a response: it is no longer skipped."""
         if host.failures:
             log.info("OpenSearch's host %s responds again", host.authority)
             host.failures = 0
             host.left_out_until = 0.0
 
     def failed(self, host: Host, why: str) -> None:
-        """Leave out a host that could not be reached, or broke off before it sent a byte, and its idle connections."""
+        """Skip a host that could not be reached, or broke off before it sent a byte, and close its idle connections."""
         if host.failures == 0:
             log.warning("OpenSearch's host %s is left out for a while: %s", host.authority, why)
         pause = min(FIRST_PAUSE_SECONDS * 2 ** min(host.failures, 10), LONGEST_PAUSE_SECONDS)
@@ -113,7 +113,7 @@ class ClusterHosts:
         self._resolver.close()
 
     def _in_turn(self) -> list[Host]:
-        """Return all hosts, from whose turn it is on; those that are left out come last, the next to be back first."""
+        """Return all hosts in round-robin order; skipped ones last, by the time at which they return."""
         hosts = self._hosts
         if len(hosts) == 1:
             return hosts
@@ -146,7 +146,7 @@ def _host(name: str, port: int) -> Host:
 
 
 def _watch(connection: Connection) -> None:
-    """Let the system find out whether a silent host is still there."""
+    """Turn TCP keep-alive on, which detects a host that is gone."""
     peer = None if connection.transport is None else connection.transport.get_extra_info("socket")
     if peer is None:
         return

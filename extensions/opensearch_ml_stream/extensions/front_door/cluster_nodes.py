@@ -14,20 +14,20 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import ParsedRequest
 
 WAIT_SECONDS = 5.0  # for nodes that do not respond; the sidecar's own figures are not held up longer
 
-_OWN_PARAMETERS = ("view",)  # of the query; the others are about the form of the response, which is made here
+_OWN_PARAMETERS = ("view",)  # of the query; the others format the response, which is done here
 
 
 class ClusterNodes:
-    """Adds what ML Commons on the cluster responds to the same request, where it lets the caller ask.
+    """Merges the cluster's response to the same request into the sidecar's.
 
-    Where it refuses, is not there, or does not respond, the sidecar's response is all there is.
+    If ML Commons on the cluster refuses, is missing or does not respond, the sidecar's response stays as it is.
     """
 
     def __init__(self, cluster: ClusterRequests) -> None:
         self._cluster = cluster
 
     async def add_to(self, own: Mapping[str, Any], request: ParsedRequest) -> Mapping[str, Any]:
-        """Return the sidecar's response with the cluster's merged in: of what both have the sidecar's counts."""
+        """Return the sidecar's response with the cluster's merged in; the sidecar's values take precedence."""
         query = urlencode({name: request.query[name] for name in _OWN_PARAMETERS if name in request.query})
         path = quote(request.scope["path"], safe="/,") + (f"?{query}" if query else "")
         body = jsontext.dumps(request.body).encode() if request.body else b""
@@ -41,7 +41,7 @@ class ClusterNodes:
 
 
 def merged(own: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both objects as one: members that are objects merged, lists joined, of other values those of `own`."""
+    """Merge two objects: nested objects are merged, lists joined; of other values that of `own` is kept."""
     both = dict(own)
     for name, value in other.items():
         if name not in both:

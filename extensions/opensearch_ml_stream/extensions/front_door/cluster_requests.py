@@ -1,4 +1,4 @@
-"""Requests that go on to the cluster: who may send them, and the way there and back."""
+"""Requests that are forwarded to the cluster: who may send them, and how they are relayed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -107,7 +107,7 @@ class ClusterRequests:
                 self._all_done.set()
 
     async def drain(self, seconds: float) -> None:
-        """Wait so long at most for the requests that have gone on, as the server stops."""
+        """Wait at most so long for forwarded requests, when the server stops."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._all_done.wait()

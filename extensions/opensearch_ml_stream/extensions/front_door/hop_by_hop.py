@@ -1,4 +1,4 @@
-"""Which headers of a message go on: those of the connection stay behind (RFC 9110, section 7.6.1)."""
+"""Which headers of a message are forwarded: all but those of the connection (RFC 9110, section 7.6.1)."""
 
 from collections.abc import Iterable
 
@@ -34,5 +34,5 @@ def trailer_fields(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 def head_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return headers as lines of HTTP/1.1. They came through a parser: no name or value holds a line's end."""
+    """Return headers as lines of HTTP/1.1. They come from a parser, so no name or value holds a line break."""
     return b"".join([b"%b: %b\r\n" % pair for pair in headers])

@@ -1,7 +1,7 @@
-"""Requests for models that are not remote: those run in ML Commons on the cluster, and their requests go on to it.
+"""Requests for local models, which run in ML Commons on the cluster: they are forwarded to it.
 
-Which model is meant the path says; where models are registered or undeployed together, the body. A body also says
-whether a connector is for agents, which run in the cluster, too.
+The path names the model; in requests that register a model or undeploy several, the body does. The body also says
+whether a connector is for agents, which run in the cluster as well.
 """
 
 import re
@@ -44,9 +44,9 @@ IsOfCluster = Callable[[Mapping[str, Any]], Awaitable[bool]]
 
 
 class StoredModelKinds:
-    """Whether models are local, by what is stored of them.
+    """Whether models are local, according to the store.
 
-    A stored model stays of its kind, so the store is asked once; about a model that is not stored it is asked again.
+    The kind of a stored model never changes, so it is looked up once; a model that is not stored is looked up again.
     """
 
     def __init__(self, store: Store) -> None:
@@ -92,7 +92,7 @@ class ModelsOfCluster:
         is_local = self._kinds.known(model_id)
         if is_local is None:
             try:
-                await self._gate.admit(scope)  # nobody else makes the store look for ids
+                await self._gate.admit(scope)  # only admitted callers make the store look up ids
                 is_local = bool(await self._kinds.local_among([model_id]))
             except MLStreamError:
                 return False
@@ -104,7 +104,7 @@ class ModelsOfCluster:
 class LocalModels:
     """Sends requests for local models to `cluster`, all others to `own`.
 
-    What cannot be read, and a caller who is not let in, is left to `own`, which says what is wrong.
+    A body that cannot be read and a caller who is not admitted are left to `own`, which says what is wrong.
     """
 
     def __init__(self, kinds: StoredModelKinds, cluster: ASGIApp, own: ASGIApp, gate: Gate, bodies: BodyMemory) -> None:
@@ -130,7 +130,7 @@ class LocalModels:
             await self._own(scope, receive, send)
 
     def _rule_for_body(self, line: str) -> IsOfCluster | None:
-        """Return what the body of such a request decides by; None where it decides nothing."""
+        """Return the rule by which the body of this request decides; None if only the path counts."""
         if _REGISTER.fullmatch(line):
             return _registers_local
         if _UNDEPLOY.fullmatch(line):
@@ -147,7 +147,7 @@ class LocalModels:
                 await error_response(Request(scope), error)(scope, receive, send)
                 return
             except (MLStreamError, ClientDisconnect):
-                pass  # the same happens to whoever reads it again
+                pass  # the next reader gets the same error
             if goes_on:
                 await self._cluster(scope, body.again, send)
         if not goes_on:
@@ -177,7 +177,7 @@ class LocalModels:
 
 
 class _MixedModels(InvalidRequest):
-    """Models that no one server can undeploy."""
+    """Local and remote models in one request to undeploy."""
 
 
 async def _registers_local(body: Mapping[str, Any]) -> bool:
@@ -195,7 +195,7 @@ async def _creates_for_agents(body: Mapping[str, Any]) -> bool:
 
 
 class ReplayedBody:
-    """Keeps what a first reader receives; `again` gives it to a second, and after that what still comes."""
+    """A request body that is read twice: `first` keeps what it receives, and `again` returns that before the rest."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive

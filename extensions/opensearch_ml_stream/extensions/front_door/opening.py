@@ -1,4 +1,4 @@
-"""Open the front door: what nothing here has goes on to the cluster of the store."""
+"""Open the front door: requests without a route here are forwarded to the store's cluster."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ def check_store(settings: Settings) -> None:
     """Raise InvalidRequest if the store is no cluster that requests could go to."""
     if settings.store.startswith("sqlite:"):
         raise InvalidRequest(
-            "opensearch_ml_stream.pass_through is on, and the embedded store is no cluster that requests could go to: "
+            "opensearch_ml_stream.pass_through is on, but the embedded store is not a cluster: "
             "name one with --store http(s)://host:port, or leave out --pass-through"
         )
 
@@ -34,11 +34,11 @@ class ClusterBehind:
     nodes: ClusterNodes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send on a request whose path or method nothing here has."""
+        """Forward a request that has no route here."""
         await self.requests(scope, receive, send)
 
     async def takes(self, scope: Scope, receive: Receive, send: Send, model_id: str) -> bool:
-        """Send on a prediction of a model that runs in the cluster; return whether it does."""
+        """Forward a prediction of a model that runs in the cluster; return whether it does."""
         return await self.models.takes(scope, receive, send, model_id)
 
     async def add_to(self, own: Mapping[str, Any], request: ParsedRequest) -> Mapping[str, Any]:
@@ -48,7 +48,7 @@ class ClusterBehind:
 
 @asynccontextmanager
 async def open_front_door(core: Core) -> AsyncIterator[Contribution]:
-    """Contribute the cluster as the server behind this one, and what finds the models that run there."""
+    """Contribute the cluster as the server behind this one, and the handler that finds its models."""
     async with open_door(core.settings) as relay:
         kinds = StoredModelKinds(core.store)
         cluster = ClusterRequests(relay, core.gate)

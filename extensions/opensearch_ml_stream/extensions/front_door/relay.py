@@ -51,14 +51,14 @@ class Relay:
         self._kept = b""  # of the body, to be sent again if the first host breaks
         self._more = head.length != 0  # of the body, that is still to be received
         self._expect = head.expects_continue or (head.length or 0) >= LARGE_BODY_BYTES
-        self._body_begun = False  # whether a host was sent a part of the body that is not kept
+        self._body_begun = False  # whether a part of the body that is not kept was sent to a host
         self._trailers: Iterable[tuple[bytes, bytes]] = ()  # of the request
         self._gone = False
         self._answered = asyncio.Event()  # by the host: it wants the body, or has begun its response
         self._started = asyncio.Event()  # the response to the client
 
     async def run(self) -> None:
-        """Relay. Unavailable if no host responds, and nothing was sent yet."""
+        """Relay the request. Unavailable if no host responds and nothing has been sent to the client."""
         if self._more and LONG_REQUEST in self._extensions:
             await self._send({"type": LONG_REQUEST})
         try:
@@ -114,9 +114,9 @@ class Relay:
             self._hosts.release(used, exchange.reusable and not self._more)
 
     def _may_repeat(self) -> bool:
-        """Whether the request may be sent to another host: no part of the body is lost, and doing it twice is no harm.
+        """Whether the request may be sent to another host: its body is complete, and running it twice does no harm.
 
-        A host that has not asked for the body yet has not done the request.
+        A host that has not asked for the body has not run the request.
         """
         return not self._body_begun and (self._head.method in _SAFE_METHODS or (self._more and self._expect))
 
@@ -196,7 +196,7 @@ class Relay:
             await self._send({"type": HTTP_TRAILERS, "headers": trailer_fields(exchange.trailers)})
 
     async def _break_off(self, error: BrokenConnection) -> None:
-        """Let the client see that its response is not whole."""
+        """Break the client's connection, so that it sees that the response is incomplete."""
         if BROKEN not in self._extensions:
             raise error
         await self._send({"type": BROKEN})

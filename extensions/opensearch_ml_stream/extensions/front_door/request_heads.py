@@ -1,4 +1,4 @@
-"""The head that the cluster gets for a caller's request: as it came, but for the connection and who the peer is."""
+"""The head that is sent to the cluster: the caller's, but for headers of the connection and of the peer's identity."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Scope = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """A head without `Host`, which each host of the cluster has its own of.
+    """A head without `Host`, which differs for each host of the cluster.
 
     `length` is the body's Content-Length, None for a chunked body; 0 for none at all.
     """
@@ -45,8 +45,8 @@ class RequestHead:
 class RequestHeads:
     """Makes heads for a cluster whose URL has that path `prefix` (`/path`, or nothing).
 
-    Headers by which a proxy names the user go on only where the proxy is trusted and the peer is at its address: the
-    cluster may trust the sidecar's address, and would let a caller be whom it likes.
+    Headers by which a proxy names the user are forwarded only if the peer is the trusted proxy: the cluster may trust
+    the sidecar's address, and callers could name any user.
     """
 
     prefix: bytes
@@ -111,7 +111,7 @@ class RequestHeads:
 
 
 def _check_stays_below(path: bytes) -> None:
-    r"""Raise InvalidRequest if anything between here and the cluster could read a step upwards in the path.
+    r"""Raise InvalidRequest if anything between here and the cluster could read `..` in the path.
 
     Each of them may decode it once more, take `\` for `/`, and drop what stands behind `;`.
     """

@@ -163,7 +163,7 @@ def test_an_id_may_begin_with_a_dash(run: Run, sidecar: InMemorySidecar) -> None
 def test_a_sidecar_of_before_is_told(run: Run, sidecar: InMemorySidecar) -> None:
     sidecar.responses[DIAGNOSE] = {"hello": 1}
     ended = run("doctor", "m1")
-    assert ended.code == 1 and "no report of a diagnosis" in ended.stderr
+    assert ended.code == 1 and "not a diagnosis report" in ended.stderr
 
 
 def test_nothing_is_recorded_where_nothing_came(run: Run, sidecar: InMemorySidecar, tmp_path: Path) -> None:

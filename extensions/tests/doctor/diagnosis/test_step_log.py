@@ -106,5 +106,5 @@ def test_a_report_is_read_as_it_was_written() -> None:
     ],
 )
 def test_what_is_no_report_is_refused(document: dict[str, object]) -> None:
-    with pytest.raises(InvalidRequest, match="no report"):
+    with pytest.raises(InvalidRequest, match="not a diagnosis report"):
         read_report(document)

@@ -25,7 +25,7 @@ from opensearch_ml_stream.plugin.extension import Command, Extension, ServeOptio
 _CLI = "opensearch_ml_stream.plugin.cli."
 _SERVE = "serve"
 
-# Those of extensions come beside them.
+# Extensions add theirs.
 _COMMANDS = (
     Command(_SERVE, f"{_CLI}serve_commands:serve", "Run the sidecar until SIGTERM or Ctrl-C."),
     Command(
@@ -89,8 +89,7 @@ def main() -> None:
 class _DeclaredCommand(TyperCommand):
     """A command whose code is loaded when it is called.
 
-    A server's memory would hold that of all others, with an HTTP client and what draws tables, which takes 20 MiB; and
-    each command would take the time of all.
+    Otherwise each command, and a server, would load the code of all others: 20 MiB with the HTTP client and Rich.
     """
 
     def __init__(self, command: Command) -> None:
@@ -113,7 +112,7 @@ class _DeclaredCommand(TyperCommand):
 
 
 class _Program(TyperGroup):
-    """The program's commands; those of extensions are looked for where they may be asked for."""
+    """The program's commands; extensions are read only if a name is not the core's, or all commands are listed."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -149,13 +148,15 @@ def _program() -> typer.Typer:
 
 def _extensions() -> Sequence[Extension]:
     """Return the declarations of the extensions that the settings name, or that are ours."""
-    extensions = import_module("opensearch_ml_stream.plugin.installed_extensions")  # each command would pay for it
+    extensions = import_module(
+        "opensearch_ml_stream.plugin.installed_extensions"
+    )  # loaded late: not every command needs it
     named: Sequence[Extension] = extensions.named_extensions(_config_file(sys.argv))
     return named
 
 
 def _config_file(arguments: Sequence[str]) -> Path | None:
-    """Return the file of settings that the command line names: it may name extensions, before options are known."""
+    """Return the settings file of the command line. It may enable extensions, so it is read before the options."""
     for argument, following in zip(arguments, [*arguments[1:], ""], strict=False):
         name, _, value = argument.partition("=")
         if name == "--config" and (value or following):
@@ -192,9 +193,9 @@ def _options(
 
 
 def with_extension_options(command: Callable[..., None], extensions: Sequence[Extension]) -> Callable[..., None]:
-    """Return the command with the options of extensions behind its own.
+    """Return the command with the options of extensions added.
 
-    It gets what they were given as `extension_options`: values by the full name of their setting. InvalidRequest if the
+    Their values reach the command as `extension_options`, by the full name of the setting. InvalidRequest if the
     command has an option of that name itself.
     """
     options = {_parameter_name(option): option for extension in extensions for option in extension.serve_options}

@@ -1,4 +1,4 @@
-"""The commands `users` and `keys`: accounts of the sidecar's own, which are written to its store; it need not run."""
+"""The commands `users` and `keys`: the sidecar's own accounts, written to its store; the sidecar need not run."""
 
 import asyncio
 import os
@@ -101,7 +101,7 @@ def password(
 
 @users_app.command()
 def remove(name: Name, config: Config = None, store: StoreUrl = None, store_password: StorePassword = None) -> None:
-    """Remove a user. Removing the last one opens nothing while the sidecar runs."""
+    """Remove a user. After the last one is removed, a running sidecar still asks for a login."""
     options = StoreOptions(config, store, store_password)
     _, use = with_store(options, lambda store: own_accounts.remove_account(store, own_accounts.user_id(name)))
     print_note(f"Removed the user {name}. {use}")
@@ -145,7 +145,7 @@ def create(
 def list_keys(
     config: Config = None, store: StoreUrl = None, store_password: StorePassword = None, json: Json = False
 ) -> None:
-    """List the keys' ids, names, roles and ends; the keys themselves are not known any more."""
+    """List the keys' ids, names, roles and expiry dates; the keys themselves are not stored."""
     now = now_millis()
     found, use = with_store(
         StoreOptions(config, store, store_password), lambda store: own_accounts.accounts(store, "key")
@@ -200,10 +200,10 @@ class StoreOptions:
 
 
 def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]], *, adds: bool = False) -> tuple[T, str]:
-    """Open the store of the settings, await `work` on it; return its result, and a sentence on who uses the store.
+    """Open the store, await `work` on it, and return its result with a sentence about whether a server uses the store.
 
-    An embedded store is made only where that `adds` an account, and stderr says so, as it does if no sidecar with these
-    settings would look at the account. WrongUsage if there is no such store otherwise.
+    A missing embedded store is created only if `work` adds an account (`adds`); otherwise it raises WrongUsage. stderr
+    says that a store was created, and why a sidecar with these settings would ignore the account.
     """
     settings = load_installed_settings(options.config, options={"opensearch_ml_stream.store": options.store})
     settings = replace(settings, store=with_store_password(settings.store, options.password))
@@ -220,7 +220,7 @@ def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]], *, 
             if is_new:
                 print_note(f"Made a new store: {pasted}")
             if adds and (reason := await why_unused(settings.security, store)):
-                print_note(f"warning: it lets nobody in: {reason}")
+                print_note(f"warning: it cannot be used: {reason}")
             if await is_served(store, now_millis()):
                 return result, IN_FORCE
             return result, f"No running server uses this store: start one with `opensearch-ml-stream serve {pasted}`."
@@ -230,7 +230,7 @@ def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]], *, 
 
 
 def tell(use: str) -> None:
-    """Print on stderr that no server uses the store, where `with_store` found so."""
+    """Print the sentence of `with_store` on stderr if no server uses the store."""
     if use != IN_FORCE:
         print_note(use)
 
@@ -242,7 +242,7 @@ def embedded_file(url: str) -> Path | None:
 
 
 def _nearest(file: Path) -> str:
-    """Return a hint at a store whose path is much like that of a file that is not there."""
+    """Return a hint at an existing store whose path is similar to that of a missing file; empty without one."""
     beside = [str(path) for path in file.parent.glob("*") if path.is_file()]
     known = [embedded_file(default_store(os.environ, name)) for name in ("store", "demo")]
     candidates = [*beside, *(str(path) for path in known if path is not None and path.exists())]
@@ -251,13 +251,13 @@ def _nearest(file: Path) -> str:
 
 
 async def why_unused(security: str, store: Store) -> str | None:
-    """Return why a sidecar with this setting and store does not look at accounts of its own; None if it does."""
+    """Return why a sidecar with this setting and store ignores its own accounts; None if it uses them."""
     name = "opensearch_ml_stream.security"
     if security == "none":
-        return f"with {name}: none nobody has to log in"
+        return f"with {name}: none, nobody has to log in"
     if security == "opensearch":
-        return f"with {name}: opensearch users of the cluster call"
-    with suppress(MLStreamError):  # the account was stored all the same
+        return f"with {name}: opensearch, only users of the cluster can log in"
+    with suppress(MLStreamError):  # the account is stored anyway
         if security == "auto" and store.security is not None and await store.security.is_installed():
             return f"the cluster has the security plugin, so its users call; {name}: own would change that"
     return None

@@ -55,7 +55,7 @@ def show(
 
 @contextmanager
 def blueprint_errors(advice: str = "") -> Iterator[None]:
-    """Raise WrongUsage, with the advice, for a blueprint that there is not, or that does not take what it is given."""
+    """Raise WrongUsage, with the advice, for a blueprint that is missing, or that refuses the given values."""
     try:
         yield
     except RequestRefused as error:

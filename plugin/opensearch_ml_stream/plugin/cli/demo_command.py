@@ -36,7 +36,7 @@ from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 BLUEPRINTS = ("openai-chat", "anthropic-messages")
 QUESTION = "What is the meaning of life?"
 PROVIDER_PORT = 9519  # any free one if this is in use; the models are pointed at it at each start
-_STORE_IN_USE = (  # its models are pointed at one provider
+_STORE_IN_USE = (  # its models can point at one provider only
     "Another demo that runs uses this store: stop it, or give this one a store of its own with --store sqlite:///PATH"
 )
 _SQLITE = "sqlite:///"
@@ -114,7 +114,7 @@ def _sidecar(settings: Settings, config: Path | None) -> Iterator[subprocess.Pop
         "MLSTREAM_PORT": str(settings.port),
         "MLSTREAM_STORE": settings.store,
         "MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__SHUTDOWN_GRACE_SECONDS": str(_GRACE_SECONDS),
-        # What goes well would be logged into the response that is being shown.
+        # Log lines of level info would mix with the response that is shown.
         "MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__LOG_LEVEL": "error" if settings.log_level == "error" else "warning",
         "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__CONNECTOR__PRIVATE_IP_ENABLED": "true",
         "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__TRUSTED_CONNECTOR_ENDPOINTS_REGEX": orjson.dumps(
@@ -173,13 +173,13 @@ def _login_needed(store: str) -> str:
 
 
 def _url_host(host: str) -> str:
-    """Return the host part of a URL by which a client on this machine reaches what listens on `host`."""
+    """Return the host part of the URL by which clients on this machine reach a server that listens on `host`."""
     reachable = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"[{reachable}]" if ":" in reachable else reachable
 
 
 def _without_login(store: str) -> str:
-    """Return the store's URL, as it is for whoever is in another folder, without a login."""
+    """Return the store's URL without a login and, for a file, with its absolute path."""
     if store.startswith(_SQLITE):
         path = store.removeprefix(_SQLITE)
         return store if path == ":memory:" else _SQLITE + os.path.abspath(path)
@@ -243,7 +243,7 @@ def _model_name(blueprint: str) -> str:
 
 
 def first_steps(sidecar: SidecarOptions, login: Login | None, openai: str, anthropic: str) -> str:
-    """Return commands that ask the two models, for a sidecar whose callers present such a login, if any."""
+    """Return the commands to try next, which call the two models with this login, if any."""
     files = {"--cacert": sidecar.ca_certs, "--cert": sidecar.client_cert}
     curl = "curl" + _options({option: str(path) for option, path in files.items() if path is not None})
     own_files = {"--ca-certs": sidecar.ca_certs, "--client-cert": sidecar.client_cert}
@@ -291,7 +291,7 @@ Ctrl-C ends the sidecar. Its models stay, in the demo's own store.
 
 
 def _login_options(login: Login | None) -> tuple[str, str, str]:
-    """Return what is to be said of the login, its options for curl, and those for this program."""
+    """Return a note about the login, its options for curl, and its options for this program."""
     if login is None:
         return "", "", ""
     if isinstance(login.secret, ApiKey):

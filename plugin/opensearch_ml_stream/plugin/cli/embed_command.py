@@ -41,7 +41,7 @@ def embed(
 
 
 def _embeddings(response: Mapping[str, Any], texts: int) -> Sequence[Any]:
-    """Return the rows of a response, one for each text. CommandFailed for another number of them."""
+    """Return the embeddings of a response, one for each text. CommandFailed for any other number."""
     try:
         found = [output["data"] for result in response["inference_results"] for output in result["output"]]
     except (LookupError, TypeError):

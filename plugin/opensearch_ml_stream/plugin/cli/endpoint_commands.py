@@ -65,7 +65,7 @@ def remove(
     sidecar: SidecarOptions,
     endpoint: Annotated[str, typer.Argument(metavar="URL|PATTERN", help="As `allow` took it, or `list` shows it.")],
 ) -> None:
-    """Let connectors call a server no more."""
+    """Stop connectors from calling a server."""
     with open_api(sidecar) as api:
         before = _read(api)
         pattern = endpoint if endpoint in before.patterns else _pattern(_read_target(endpoint))

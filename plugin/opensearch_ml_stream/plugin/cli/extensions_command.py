@@ -1,4 +1,4 @@
-"""The command `extensions`: what is installed beside the core, whether it is on, and which package it is of."""
+"""The command `extensions`: which extensions are installed, whether each is on, and in which package."""
 
 from importlib.metadata import EntryPoint
 

@@ -104,7 +104,7 @@ def init(
     files = _files(folder.name, runtime)
     for name in files:
         if (folder / name).exists():
-            raise WrongUsage(f"{folder / name} is there already; nothing was written")
+            raise WrongUsage(f"{folder / name} already exists; nothing was written")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():

@@ -1,4 +1,4 @@
-"""Finds the login for a sidecar: what the options say, then the environment, then what is remembered for its URL."""
+"""Find the login for a sidecar: from the options, then the environment, then the logins remembered for its URL."""
 
 import os
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ PASSWORD_VARIABLE = "MLSTREAM_PASSWORD"
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What a sidecar is presented with. `source` names it for people: "the key of MLSTREAM_API_KEY"."""
+    """A login to present to a sidecar. `source` names it for people: "the key of MLSTREAM_API_KEY"."""
 
     secret: Secret
     source: str
 
     def authorization(self) -> str:
-        """Return the header's value. WrongUsage, which does not show the secret, for what cannot stand in one."""
+        """Return the value of `Authorization`. WrongUsage, without the secret, if a header cannot hold it."""
         try:
             if isinstance(self.secret, ApiKey):
                 return bearer(self.secret.value)
@@ -47,7 +47,7 @@ def given_login(options: SidecarOptions, environment: Mapping[str, str] = os.env
     """Return the login that `--api-key`, or `--user` and `--password`, give."""
     if options.api_key is not None:
         if options.user is not None or options.password is not None:
-            raise WrongUsage("--api-key is a login of its own; leave out --user and --password")
+            raise WrongUsage("--api-key cannot be combined with --user or --password")
         check_secret_source("--api-key", options.api_key)
         return Login(ApiKey(read_secret("API key", options.api_key).strip()), "the key of --api-key")
     if options.user is not None:
@@ -65,14 +65,16 @@ def environment_login(environment: Mapping[str, str]) -> Login | None:
     if not user:
         return None
     if not password:
-        raise WrongUsage(f"{USER_VARIABLE} is the name of a user; its password belongs into {PASSWORD_VARIABLE}")
+        raise WrongUsage(f"{USER_VARIABLE} is the name of a user; its password belongs in {PASSWORD_VARIABLE}")
     return Login(NameAndPassword(user, password), f"the user of {USER_VARIABLE}")
 
 
 def _given_user(user: str, source: str | None, environment: Mapping[str, str]) -> NameAndPassword:
     if ":" in user:
-        raise WrongUsage("--user is a name alone; its password is asked for, or comes from --password or the variable "
-                         f"{PASSWORD_VARIABLE}")  # fmt: skip
+        raise WrongUsage(
+            "--user takes a name only; its password is prompted for, or comes from --password or the variable "
+            f"{PASSWORD_VARIABLE}"
+        )
     if source is not None:
         check_secret_source("--password", source)
         return NameAndPassword(user, read_secret(f"Password of {user}", source))

@@ -35,9 +35,9 @@ def login(
                 "force within 2 s"
             )
     if is_in_clear(url):
-        print_note(f"warning: {url} is not encrypted: whoever is on the way can read the login")
+        print_note(f"warning: {url} is not encrypted: anyone on the way can read the login")
     if not no_store:
-        read_logins(path)  # its errors come before anything is asked
+        read_logins(path)  # a file that cannot be read is an error before anything is asked
     presented = given_login(sidecar) or _asked_login()
     with open_api_as(presented, sidecar) as api:
         if not api.admits():
@@ -48,7 +48,7 @@ def login(
     write_logins(path, {**read_logins(path), url: presented.secret})
     print_note(f"Logged in to {url} as {_name(presented)}. Remembered in {path}, for you alone")
     if going_before is not None:
-        print_note(f"warning: {going_before.source} goes before it")
+        print_note(f"warning: {going_before.source} takes precedence over it")
 
 
 def logout(url: Url = DEFAULT_URL) -> None:
@@ -69,7 +69,7 @@ def _asked_login() -> Login:
 
 
 def _name(presented: Login) -> str:
-    """Return how a login is shown: the user's name, the id of a key of the sidecar's own."""
+    """Return how a login is shown: by the user's name, or the id of the sidecar's own key."""
     if isinstance(presented.secret, NameAndPassword):
         return presented.secret.name
     parts = split_key(presented.secret.value)

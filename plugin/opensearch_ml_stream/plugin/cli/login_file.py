@@ -1,6 +1,6 @@
-"""The file of remembered logins, in the user's configuration folder, for this user alone.
+"""The file of remembered logins, in the user's configuration folder, readable by this user only.
 
-It is `{"version": 1, "logins": {"<sidecar's URL>": {"key"} or {"user", "password"}}}`. The secrets are as they are,
+It is `{"version": 1, "logins": {"<sidecar's URL>": {"key"} or {"user", "password"}}}`. The secrets are in clear,
 since the commands need them: the file's mode protects them.
 """
 
@@ -44,7 +44,7 @@ def read_logins(path: Path) -> dict[str, Secret]:
             if mode & _OTHERS:
                 raise CommandFailed(
                     f"Others can read or write the remembered logins ({path}, mode {stat.S_IMODE(mode):o}); replace "
-                    f"what is in it if somebody did, then `chmod 600` it or delete it"
+                    f"its logins if somebody did, then `chmod 600` it or delete it"
                 )
             content = file.read(_MAX_BYTES)
     except FileNotFoundError:
@@ -58,7 +58,7 @@ def read_logins(path: Path) -> dict[str, Secret]:
 
 
 def write_logins(path: Path, logins: Mapping[str, Secret]) -> None:
-    """Replace the file, at once and for this user alone; CommandFailed if it cannot be written."""
+    """Replace the file atomically, readable by this user only; CommandFailed if it cannot be written."""
     content = orjson.dumps(
         {"version": _VERSION, "logins": {url: _members(secret) for url, secret in logins.items()}},
         option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
@@ -71,7 +71,7 @@ def write_logins(path: Path, logins: Mapping[str, Secret]) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # for this user alone, too
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # readable by this user only, too
     try:
         with open(descriptor, "wb") as file:
             file.write(content)

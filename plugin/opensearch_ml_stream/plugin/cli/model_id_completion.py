@@ -1,4 +1,4 @@
-"""The ids of models that a shell offers: those of the sidecar that the command names, as its caller sees them."""
+"""Shell completion of model ids: those of the sidecar that the command names, as far as its caller sees them."""
 
 import re
 import shlex
@@ -9,15 +9,15 @@ from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.sidecar_api import open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 
-_SECONDS = 2  # somebody has pressed a key, and waits
+_SECONDS = 2  # the user waits for the completion
 _NO_WORDS = re.compile(r"[^\w.,:/@+()-]+")
 
 
 def complete_model_id(values: Mapping[str, Any], incomplete: str) -> list[tuple[str, str]]:
-    """Return the ids that begin so, with the models' names; none where the sidecar cannot be asked.
+    """Return the ids with this beginning, and the models' names; none if the sidecar cannot be called.
 
-    `values` are those of the command's options so far. A password is not asked for. A shell may evaluate what it is
-    offered: an id that would have to be quoted is left out, and of a name only words are shown.
+    `values` are the command's options so far. No password is prompted for. A shell may evaluate a completion, so an id
+    that would need quotes is left out, and only words of a name are shown.
     """
     given = {name: values[name] for name in SidecarOptions.__slots__ if values.get(name) is not None}
     if "-" in (given.get("api_key"), given.get("password")) or ("user" in given and "password" not in given):

@@ -54,10 +54,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 class ModelCommand(TyperCommand):
-    """A command whose model id may begin with a dash, which would be an option for all other commands."""
+    """A command whose model id may begin with a dash; other commands would take it for an option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Hide the dash of an id from the parser, and show it again in what was parsed."""
+        """Replace the dash of an id before parsing, and restore it in the parsed values."""
         options = {option for parameter in self.params for option in parameter.opts}
         hidden = [_DASH + arg[1:] if _MODEL_ID.fullmatch(arg) and arg not in options else arg for arg in args]
         rest: list[str] = super().parse_args(ctx, hidden)
@@ -72,7 +72,7 @@ def _with_dash(value: Any) -> Any:
 
 
 def _model_id(value: str) -> str:
-    if not value:  # of a shell's variable that is not set
+    if not value:  # from a shell variable that is not set
         raise typer.BadParameter("it is empty; see the ids with `models list`")
     return value
 
@@ -140,15 +140,15 @@ def read_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, str]:
 
 
 def check_secret_source(option: str, value: str) -> None:
-    """Raise WrongUsage for an option whose value is a secret itself, and not where it is."""
+    """Raise WrongUsage for an option whose value is a secret itself, not the source of one."""
     if value != "-" and not value.startswith(("env:", "file:")):
         raise WrongUsage(
-            f"{option} must be env:NAME, file:PATH or - (to be asked): the command line is for all users to see"
+            f"{option} must be env:NAME, file:PATH or - (to be asked): all users of this machine can read command lines"
         )
 
 
 def ask(name: str, *, hidden: bool = True, twice: bool = False) -> str:
-    """Return what is typed, which is not shown if it is `hidden`; where standard input is no terminal, its next line.
+    """Prompt and return what is typed, without echo if `hidden`; without a terminal the next line of standard input.
 
     Raises:
         WrongUsage: If standard input has no line.

@@ -1,6 +1,6 @@
 """The command `predict`: a model's response, streamed or whole.
 
-Only the response goes to stdout; what is about it (reasoning, tool calls, usage) goes to stderr.
+Only the response goes to stdout; reasoning, tool calls and usage go to stderr.
 """
 
 import sys
@@ -44,7 +44,7 @@ def predict(
 
 
 def read_chunks(body: Iterable[bytes]) -> Iterator[Chunk]:
-    """Yield the chunks of a body; RequestFailed for an error in it, behind the chunks that come before."""
+    """Yield the chunks of a body; after those before an error in it, raise RequestFailed."""
     reader = ChunkReader()
     try:
         for data in body:

@@ -1,7 +1,7 @@
 """The one place where commands print: texts, tables, JSON and progress.
 
-On a terminal what others wrote is printed without what a terminal obeys; a pipe gets it as it is. Standard output and
-standard error are told apart, each by itself. What draws is loaded where there is a terminal to draw on.
+On a terminal, text of models and servers is printed without control sequences; a pipe gets it unchanged. Whether
+there is a terminal is decided for standard output and standard error separately. Rich is loaded for a terminal only.
 """
 
 import re
@@ -15,9 +15,9 @@ from typing import Any, TextIO
 import orjson
 import typer
 
-# No quotes are taken for a part of one, though they may be: a shell's quoted words have to stay quoted.
+# Quotes, which a sequence may hold, are never matched: a shell's quoted words have to stay quoted.
 _SEQUENCE = r"\x1b\[[0-?]*[ !#-&(-/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
-# Also what turns the direction of writing around: code that is shown would not be the code that is copied.
+# Also characters that reverse the direction of writing: the code shown would not be the code copied.
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f\ud800-\udfff]"
 _UNWANTED = re.compile(f"{_SEQUENCE}|{_CONTROL}")
 _CONTROL_CHARACTER = re.compile(_CONTROL)
@@ -27,28 +27,28 @@ _BREAKS = re.compile(r"[\t-\r\x85\u2028\u2029]+")
 def printable(text: str) -> str:
     """Return a text without escape sequences and control characters; tabs and line breaks stay.
 
-    Of a sequence that is cut between two texts what remains is letters, as no text keeps the character that begins it.
+    A sequence that is split over two texts leaves letters only: the character that begins it is always removed.
     """
     return _UNWANTED.sub("", text)
 
 
 def printable_json(text: str) -> str:
-    """Return JSON text with the control characters that it may hold as they are written as JSON's escapes."""
+    """Return JSON text with its control characters replaced by JSON escapes."""
     return _CONTROL_CHARACTER.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def one_line(text: str) -> str:
-    """Return a text with a space for each of its line breaks and tabs, or for several in a row."""
+    """Return a text with each run of line breaks and tabs replaced by one space."""
     return _BREAKS.sub(" ", text)
 
 
 def print_text(text: str = "", end: str = "\n") -> None:
-    """Print a text on standard output: what the command was asked for."""
+    """Print a text on standard output: the command's result."""
     _write(sys.stdout, text, end)
 
 
 def print_note(text: str, end: str = "\n", *, is_dim: bool = False) -> None:
-    """Print a text on standard error: what is to be said beside the output."""
+    """Print a text on standard error: anything beside the result."""
     _write(sys.stderr, text, end, is_dim=is_dim)
 
 
@@ -63,15 +63,15 @@ def print_json_line(value: object) -> None:
 
 
 def prompt(name: str, *, hidden: bool = True, twice: bool = False) -> str:
-    """Ask on the terminal for what `name` says, and return it."""
+    """Prompt for the value called `name` on the terminal, and return it."""
     asked = printable(one_line(name))
     return str(typer.prompt(asked, hide_input=hidden, confirmation_prompt=twice, err=True))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, json: bool = False) -> None:
-    """Print a table on a terminal; behind a pipe one row a line, without the heads, cells separated by tabs.
+    """Print a table on a terminal; into a pipe one row a line, without headers, cells separated by tabs.
 
-    As JSON it is an array of objects, whose members are named as the columns are.
+    With `json` print an array of objects, whose members have the names of the columns.
     """
     if json:
         names = [column.lower().replace(" ", "_") for column in columns]
@@ -79,11 +79,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, jso
         return
     lines = [[_text(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        # At once: a program that reads one row alone, as `grep -m1` does, would break the pipe under the next one.
+        # In one write: a program that stops after one row, as `grep -m1`, would break the pipe for the next write.
         print_text("".join("\t".join(line) + "\n" for line in lines), end="")
         return
     table = import_module("rich.table").Table(*columns, box=None, pad_edge=False, header_style="bold")
-    text = import_module("rich.text").Text  # a string would be read for mark-up
+    text = import_module("rich.text").Text  # a plain string would be parsed as mark-up
     for line in lines:
         table.add_row(*(text(printable(cell)) for cell in line))
     _console_class()().print(table)
@@ -91,7 +91,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, jso
 
 @contextmanager
 def waiting(what: str, shown_after: float = 1.0) -> Iterator[None]:
-    """Say on stderr what is waited for, once that has taken so many seconds; only on a terminal."""
+    """Show on stderr what is waited for, after so many seconds; on a terminal only."""
     if not sys.stderr.isatty():
         yield
         return
@@ -108,7 +108,7 @@ def waiting(what: str, shown_after: float = 1.0) -> Iterator[None]:
 
 
 def _text(cell: object) -> str:
-    """Return what a cell shows, in one line: a name of two lines is no two rows."""
+    """Return a cell's text in one line, so that a line break in it makes no second row."""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     return one_line(", ".join(cell) if isinstance(cell, tuple) else str(cell))

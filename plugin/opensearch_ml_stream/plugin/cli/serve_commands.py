@@ -83,7 +83,7 @@ def demo(
 
     Its models are in a store of their own, unless --store names another.
     """
-    own_store = store or default_store(os.environ, "demo")  # the user's own keeps the user's models
+    own_store = store or default_store(os.environ, "demo")  # so that the user's own store is left alone
     options = {_OWN + "host": host, _OWN + "port": port, _OWN + "store": own_store}
     settings = load_installed_settings(config, options=options)
     settings = replace(settings, store=with_store_password(settings.store, store_password))
@@ -113,7 +113,7 @@ def _address_errors(settings: Settings) -> Iterator[None]:
     address = f"{settings.host}:{settings.port}"
     try:
         yield
-    except UnicodeError as error:  # of a name that cannot be one, such as "a..b"
+    except UnicodeError as error:  # of an invalid name, such as "a..b"
         raise CommandFailed(f"The host {settings.host} is not a host name; see --host") from error
     except OSError as error:
         if isinstance(error, socket.gaierror):

@@ -26,7 +26,9 @@ from opensearch_ml_stream.plugin.security.permissions import (
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 CONNECT_SECONDS = 10
-_HINT = re.compile(r"opensearch-ml-stream (endpoints allow \S+)$")  # in a reason, as this program may be called
+_HINT = re.compile(
+    r"opensearch-ml-stream (endpoints allow \S+)$"
+)  # in a reason; replaced by a command line of this program
 _MISSING_ACTION = re.compile(r"no permissions for \[([^\]]+)\]")
 SIDECAR_NAME = "opensearch-ml-stream"  # as `GET /` has it
 _DESCRIPTION = f"{BASE_PATH}/openapi.json?filter_path=info.title"
@@ -37,7 +39,7 @@ RESPONSE_SECONDS = 300  # a whole response of a slow model
 class SidecarAPI:
     """Requests to one sidecar, made by open_api. Every method raises RequestFailed or Unreachable.
 
-    `login` is what the client's requests present, None without any.
+    `login` is the login of the client's requests, None without one.
     """
 
     def __init__(self, client: httpx.Client, login: Login | None = None) -> None:
@@ -59,9 +61,9 @@ class SidecarAPI:
         return _object(response)
 
     def admits(self) -> bool:
-        """Return whether the sidecar lets its caller in, with the login or without one; not what the caller may do.
+        """Return whether the sidecar accepts calls with the login, or without one; not what the caller may do.
 
-        Where requests go on to the cluster `GET /` is the cluster's; the sidecar's own description is always its own.
+        With the front door on, `GET /` is answered by the cluster, so the sidecar's OpenAPI document is read as well.
         """
         with self._errors():
             response = self._client.get("/")
@@ -98,7 +100,7 @@ class SidecarAPI:
         return self.stream(path, {"parameters": parameters}, "application/x-ndjson")
 
     def stream(self, path: str, body: Mapping[str, Any], accept: str) -> Generator[bytes, None, None]:
-        """Yield the body of a streamed response of this media type, as it arrives; the path is the whole."""
+        """Yield the body of a streamed response of this media type, as it arrives; `path` is the whole path."""
         request = self._client.build_request(
             "POST",
             path,
@@ -192,7 +194,7 @@ def _untrusted(address: str, error: httpx.TransportError) -> Unreachable | None:
         return None
     return Unreachable(
         f"{address} has a certificate that is not trusted here ({error}); name the authority that issued it with "
-        "--ca-certs or MLSTREAM_CA_CERTS, and call by a name that the certificate holds"
+        "--ca-certs or MLSTREAM_CA_CERTS, and use a host name that the certificate holds"
     )
 
 
@@ -240,9 +242,9 @@ def _object(response: httpx.Response) -> dict[str, Any]:
 
 
 def refusal_advice(status: int, reason: str, url: str, source: str | None) -> str:
-    """Return the advice behind the reason of an error; empty for one that is no refusal.
+    """Return the advice to append to the reason of a 401 or 403; empty for other errors.
 
-    `source` says where the login comes from that was presented, None without one.
+    `source` says where the login came from, None without one.
     """
     if status == 401:
         refused = "" if source is None else f"{source} is wrong, expired or revoked; "

@@ -47,7 +47,7 @@ ClientCert = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class SidecarOptions:
-    """The options' values. `api_key` and `password` say where a secret is, and are none themselves."""
+    """The options' values. `api_key` and `password` name the source of a secret, not the secret."""
 
     url: Url = DEFAULT_URL
     api_key: ApiKey = None

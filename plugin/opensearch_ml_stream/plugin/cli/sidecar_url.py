@@ -13,8 +13,8 @@ _MAX_PORT = 65535
 def sidecar_url(text: str) -> str:
     """Return `scheme://host[:port][/prefix]`: in lower case, without a default port, without a slash at its end.
 
-    Two URLs are the same sidecar if these are equal. It is what httpx, which sends the requests, makes of the text, so
-    that no other host can be meant by it than the one that is compared.
+    Two URLs mean the same sidecar if these are equal. httpx parses the text here as it does when it sends a request, so
+    the host that is compared is the host that is called.
 
     Raises:
         WrongUsage: If it is not an http(s) URL with a host, or holds a login, a query or a fragment.
@@ -26,7 +26,7 @@ def sidecar_url(text: str) -> str:
         raise WrongUsage("--url must be of the form http://host:port") from None
     if url.userinfo:
         raise WrongUsage(
-            "--url holds no login; use `opensearch-ml-stream login`, MLSTREAM_API_KEY, or MLSTREAM_USER and "
+            "--url cannot hold a login; use `opensearch-ml-stream login`, MLSTREAM_API_KEY, or MLSTREAM_USER and "
             "MLSTREAM_PASSWORD"
         )
     if scheme not in _DEFAULT_PORTS or not host or (port or 0) > _MAX_PORT or url.query or url.fragment:
@@ -38,7 +38,7 @@ def sidecar_url(text: str) -> str:
 
 
 def is_in_clear(url: str) -> bool:
-    """Whether what is sent to the URL can be read on its way: without TLS, to another machine."""
+    """Whether requests to the URL can be read on their way: they go to another machine without TLS."""
     parsed = httpx.URL(url)
     if parsed.scheme == "https" or parsed.host == "localhost":
         return False

@@ -1,4 +1,4 @@
-"""Rich's console for what others may have written. It is loaded where there is something to draw."""
+"""Rich's console for text of models and servers. It is loaded where there is a terminal."""
 
 from collections.abc import Iterable
 
@@ -9,16 +9,16 @@ from opensearch_ml_stream.plugin.cli.printing import printable
 
 
 class TerminalConsole(Console):
-    """A console that draws nothing but printable text on a terminal, whatever it is asked to draw.
+    """A console that draws printable text only on a terminal.
 
-    Mark-up, names of emoji and highlights are no part of a text that others wrote, so they are shown as they stand.
+    Mark-up and emoji codes in a text are shown as they stand, and nothing is highlighted.
     """
 
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
         super().__init__(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments that draw something; what moves the cursor comes from the console itself alone."""
+        """Yield the segments to draw; only the console's own segments may move the cursor."""
         drawn = super().render(renderable, options)
         if not self.is_terminal:
             return drawn

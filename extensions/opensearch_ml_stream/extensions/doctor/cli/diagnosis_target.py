@@ -72,7 +72,7 @@ def diagnose(target: DiagnosisTarget, sidecar: SidecarOptions, config: Path | No
         CommandFailed: If the sidecar cannot be asked, or refuses.
     """
     if target.connector is not None:
-        # Loaded here: with it comes what keeps metrics, which a server must not load before it says where.
+        # Loaded here: it loads the metrics library, which reads its folder from the environment at import.
         connector_file = import_module("opensearch_ml_stream.extensions.doctor.diagnosis.connector_file")
         settings = load_installed_settings(config)
         diagnosing = connector_file.diagnose_connector(target.connector, target.parameters, settings, record=record)

@@ -36,13 +36,13 @@ from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, take
 from opensearch_ml_stream.plugin.cli.sidecar_url import sidecar_url
 
 _FORMATS: tuple[WireFormat, ...] = ("SSE", "NDJSON")
-_LATE_COUNT_SECONDS = 2.0  # a request is counted at its end, which after a cut the sidecar learns of from the proxy
+_LATE_COUNT_SECONDS = 2.0  # a request is counted when it ends; after a cut the sidecar learns that from the proxy
 _COUNT_PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class _Paths:
-    """The same call as the provider, the sidecar and a proxy gave it, and what differs."""
+    """How the same call arrived from the provider, the sidecar and a proxy, and the findings about it."""
 
     provider: PathTimeline
     measured: Sequence[PathTimeline] = ()
@@ -62,7 +62,7 @@ def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print all that was found, as JSON.")] = False,
     set_: Parameters = None,
 ) -> None:
-    """Find out where a stream is held up. Each way that is looked at is a call, which the provider is paid for."""
+    """Find out where a stream is held up. Each path is measured by a call, which the provider charges for."""
     target = read_target((model_or_text, text), connector, set_)
     urls = _urls(sidecar, through, target)
     report = report_of(diagnose(target, sidecar, config, record=False))
@@ -87,7 +87,7 @@ def doctor(
 
 
 def _urls(sidecar: SidecarOptions, through: str | None, target: DiagnosisTarget) -> dict[Place, str]:
-    """Return the URLs of the places. WrongUsage for one that cannot be used, or that a connector has no use for."""
+    """Return the URLs of the sidecar and the proxy. WrongUsage for an invalid URL, or one given with --connector."""
     if target.model_id is None:
         if through is not None:
             raise WrongUsage("--through needs the id of a model: a connector's file is called without any sidecar")
@@ -108,7 +108,7 @@ def _measure(
     urls: dict[Place, str],
     stream: StreamTimeline,
 ) -> _Paths:
-    """Call the model by each way, in both formats; the login is the one for the sidecar on every way."""
+    """Call the model by each path, in both formats, always with the login for the sidecar."""
     provider = _provider_timeline(stream)
     login = find_login(sidecar)
     before: dict[WireFormat, PathTimeline] = dict.fromkeys(_FORMATS, provider)
@@ -125,7 +125,7 @@ def _measure(
                     findings += compare(before[wire_format], timeline)
                     before[wire_format] = timeline
             if any(timeline.end != "complete" for timeline in before.values()):
-                break  # of what stands further away it would say the same
+                break  # places further away would show the same
     return _Paths(provider, tuple(measured), tuple(merge(findings)))
 
 

@@ -1,4 +1,4 @@
-"""Compare how a stream arrives at two places, and say what stands between them does to it.
+"""Compare how a stream arrives at two places, and find what something between them does to it.
 
 Each place is measured by a call of its own, so no two responses need be alike: what is compared is how many times text
 arrived, when the first of it came, how the response was encoded, and how it ended. Times are milliseconds after the
@@ -46,7 +46,7 @@ class PathTimeline:
 
     @property
     def arrivals(self) -> tuple[float, ...]:
-        """The times at which text arrived, those of one moment together."""
+        """The times at which text arrived; chunks of the same moment count once."""
         times: list[float] = []
         latest = -SAME_ARRIVAL_MS
         for milliseconds in self.chunks:
@@ -78,7 +78,7 @@ class PathTimeline:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is done to a stream on its way to a place: in one line, and what to do. A warning stops no stream."""
+    """What happens to a stream before a place, in one line, and what to do. A stream with a warning still works."""
 
     kind: Kind
     place: Place
@@ -127,7 +127,7 @@ _BUFFERING_SIDECAR = (
 
 
 def compare(nearer: PathTimeline, further: PathTimeline) -> list[Finding]:
-    """Return what is wrong with `further`, of what is right at `nearer`, the place before it on the stream's way."""
+    """Return what goes wrong between `nearer` and `further`, the next place on the stream's path."""
     findings = [_how_it_ended(further), _encoding(nearer, further), _requests(further)]
     if further.chunks and further.end == "complete":
         findings.append(_buffering(nearer, further))
@@ -135,7 +135,7 @@ def compare(nearer: PathTimeline, further: PathTimeline) -> list[Finding]:
 
 
 def merge(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings with those of one kind and place, but of two formats, as one."""
+    """Merge findings of the same kind and place in both formats into one."""
     merged = []
     for _, alike in groupby(sorted(findings, key=_kind_of), key=_kind_of):
         first, *others = alike

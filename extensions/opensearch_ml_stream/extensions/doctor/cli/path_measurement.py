@@ -1,4 +1,4 @@
-"""Measure how `_predict/stream` arrives by one way: the raw reads of the body, and when they held text."""
+"""Measure how `_predict/stream` arrives by one path: the raw reads of the body, and when they held text."""
 
 import zlib
 from collections.abc import Callable, Mapping
@@ -70,7 +70,7 @@ class _Decompressor:
 
 @dataclass(frozen=True, slots=True)
 class PathMeter:
-    """Calls a model's stream by one way. `clock` counts seconds."""
+    """Calls a model's stream by one path. `clock` counts seconds."""
 
     client: httpx.Client
     place: Place

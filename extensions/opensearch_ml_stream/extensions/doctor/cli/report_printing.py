@@ -1,4 +1,4 @@
-"""Print a diagnosis for people: the steps, the ways, what is done to the stream on them, and what to do."""
+"""Print a diagnosis for people: the steps, the paths, the findings, and what to do."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ _NAMES = {
     "first_token": "first token",
     "tls": "TLS",
 }
-# Of the details of a step, those that people look for; all of them are in the JSON.
+# The details of a step that are printed; the JSON has all.
 _SHOWN_DETAILS: Mapping[str, Sequence[str]] = {
     "template": ("headers", "body"),
     "spec": ("turned_on_by",),
@@ -48,7 +48,7 @@ class ReportPrinter:
         self._console = TerminalConsole(width=columns)
 
     def _print(self, shown: Table | Text | str = "") -> None:
-        """Print a part; behind a pipe without the white space that fills a table's last column."""
+        """Print a part; into a pipe without the white space that pads a table's last column."""
         if self._console.is_terminal:
             self._console.print(shown)
             return
@@ -57,11 +57,11 @@ class ReportPrinter:
         print_text("\n".join(map(str.rstrip, captured.get().split("\n"))), end="")
 
     def _text(self, text: str, style: str = "") -> Text:
-        """Return a text to draw, which may be of others. Rich itself leaves out only a part of a sequence."""
+        """Return a text of any origin to draw. Rich itself removes control sequences only in part."""
         return Text(printable(text) if self._console.is_terminal else text, style)
 
     def steps(self, report: Report) -> None:
-        """Print a line a step, and below it what was sent, or was found."""
+        """Print one line for each step, and below it the details."""
         table = _table("left", "left", "right", "left")
         for step in report.steps:
             style = _STYLES[step.verdict]
@@ -78,7 +78,7 @@ class ReportPrinter:
         self._print(table)
 
     def paths(self, provider: PathTimeline, paths: Sequence[PathTimeline], urls: Mapping[Place, str]) -> None:
-        """Print how the text arrived by each way."""
+        """Print how the text arrived by each path."""
         self._print()
         table = _table("left", "left", "right", "right", "right", "right", "left")
         table.add_row(*(self._text(head, "bold") for head in _HEADS))
@@ -96,7 +96,7 @@ class ReportPrinter:
         self._print(table)
 
     def findings(self, findings: Sequence[Finding], urls: Mapping[Place, str]) -> None:
-        """Print what is done to the stream on the ways."""
+        """Print the findings about the paths."""
         if not findings:
             return
         self._print()

@@ -1,4 +1,4 @@
-"""A diagnosis of a connector that is not stored: made in the process of the command that was given its file."""
+"""Diagnose a connector that is not stored, in the process of the command that reads its file."""
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -21,8 +21,8 @@ async def diagnose_connector(
 ) -> Diagnosis:
     """Return the diagnosis of a connector, given as the body of `connectors/_create`; nothing is raised.
 
-    Its credential is in clear, or `env:` and `file:`, which are always read: the file is the user's own. Of the
-    settings count those about trusted endpoints, private addresses and proxies.
+    Its credential is in clear, or `env:` and `file:`, which are always read: the file is the user's own. The settings
+    about trusted endpoints, private addresses and proxies apply.
     """
     log = StepLog()
     live = LiveSettings(settings)

@@ -57,7 +57,7 @@ class Diagnosis:
 
 
 class ModelDiagnosis:
-    """One call of a model, taken apart. `log` may hold the step `document` already.
+    """One call of a model, step by step. `log` may hold the step `document` already.
 
     `outcome` and `stream` are those of the call, None before.
     """
@@ -118,7 +118,7 @@ class ModelDiagnosis:
 
     @asynccontextmanager
     async def _opening(self, request: ProviderRequest, open_response: Open) -> AsyncIterator[UpstreamResponse]:
-        """Open the response, of whose connection the steps are taken where it is a remote model's."""
+        """Open the response; a remote model's connection is taken in steps."""
         protocol = self._model.protocol
         if protocol is None:
             async with open_response(self._upstream, request) as response:

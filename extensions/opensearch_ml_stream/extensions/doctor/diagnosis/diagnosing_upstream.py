@@ -1,7 +1,7 @@
 """An Upstream that takes the connection apart into the steps of a diagnosis: resolve, connect, tls.
 
-What it does is what `NativeUpstream` does, by the same functions, but on a connection of its own: none is reused, no
-name is cached, and `max_connection` and the circuit breaker, which are about the sidecar, have no say.
+It uses the functions of `NativeUpstream`, on a connection of its own: no connection is reused, no name is cached, and
+`max_connection` and the circuit breaker do not apply.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class DiagnosingUpstream:
             yield ObservedResponse(response, self._times)
 
     def close(self) -> None:
-        """Close the connection that is kept for a next call, as there is none."""
+        """Close the connection, which no other call will use."""
         self._native.close()
 
 
@@ -72,7 +72,7 @@ class _SteppedConnections(NativeUpstream):
         self._times = times
 
     def close(self) -> None:
-        """Close idle connections, and cancel what is still looked up."""
+        """Close idle connections, and cancel pending lookups."""
         super().close()
         self._resolver.close()
 
@@ -159,7 +159,7 @@ class _SteppedConnections(NativeUpstream):
             found.summary += f" on {certificate['valid_until'][:10]}"
 
     async def _certificate(self, address: str, target: Target) -> dict[str, Any]:
-        """Return the certificate that is not trusted, by a connection on which nothing is sent; empty if none comes."""
+        """Fetch the untrusted certificate over a connection on which nothing is sent; empty if none comes."""
         loop = asyncio.get_running_loop()
         connection = Connection(address)
         context = await self._contexts.get(UNVERIFIED)
@@ -239,7 +239,7 @@ def why_untrusted(error: ssl.SSLCertVerificationError) -> Problem:
 def certificate_fields(data: bytes) -> dict[str, Any]:
     """Return what a certificate (DER) says: subject, issuer, names, valid_from, valid_until, days_left.
 
-    An empty object if it cannot be read. Texts are cut, as whoever made the certificate chose them.
+    An empty object if it cannot be read. Texts are cut: the issuer of the certificate chooses their length.
     """
     try:
         certificate = x509.load_der_x509_certificate(data)

@@ -10,7 +10,7 @@ from opensearch_ml_stream.plugin.upstream import Sink, UpstreamResponse, pump_by
 
 
 class CallTimes:
-    """When what happened in a call, in milliseconds after its request was sent; and the bytes, if they are kept.
+    """The times of a call's events, in milliseconds after its request was sent; and the bytes, if they are kept.
 
     `attempts` is how often the provider was called. After MAX_READS, times are counted but not kept; `longest_gap` is
     between two reads, or the head and the first of them, whether they are kept or not.
@@ -76,13 +76,13 @@ class CallTimes:
         self.is_broken = True
 
     def decoded(self, chunks: int) -> None:
-        """Note that so many chunks were found in the last read."""
+        """Note how many chunks the last read completed."""
         self.chunk_count += chunks
         self.chunks += [self.last_read] * min(chunks, MAX_READS - len(self.chunks))
 
 
 class ObservedResponse:
-    """See UpstreamResponse; `times` learns what is read."""
+    """An UpstreamResponse whose reads are noted in `times`."""
 
     def __init__(self, response: UpstreamResponse, times: CallTimes) -> None:
         self._response = response

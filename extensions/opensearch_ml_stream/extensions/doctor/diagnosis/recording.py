@@ -5,8 +5,8 @@
     {"ms": 14.0, "base64": "..."}                       a read that is not UTF-8 text
     {"ms": 15.1, "end": "complete"}                     or "broken": the connection broke, or was silent for too long
 
-Times are milliseconds after the request was sent. What is written here holds no secrets: `recording_privacy` has taken
-them out.
+Times are milliseconds after the request was sent. A recording holds no secrets: `recording_privacy` removes
+them first.
 """
 
 import base64
@@ -26,7 +26,7 @@ MAX_RECORDED_READS = 100_000
 MAX_FILE_BYTES = 4 * MAX_BYTES  # JSON's escapes included
 MAX_MILLISECONDS = 24 * 3600 * 1000.0
 
-# Headers that say how a body is to be read, and nothing about who called.
+# Headers about the body; none tells who called.
 HARMLESS_HEADERS = frozenset({"content-type", "cache-control", "retry-after", "x-accel-buffering"})
 
 End = Literal["complete", "broken"]

@@ -1,4 +1,4 @@
-"""Takes credentials and the prompt out of a recording, also where the provider echoes them a token at a time.
+"""Remove credentials and the prompt from a recording, even if the provider echoes them one token at a time.
 
 A provider's body is taken as lines, which all framings but AWS' are made of. The strings in the lines' JSON are put
 together, those under the same names one after the other: so a secret is found that comes in many events. Each of its
@@ -46,7 +46,7 @@ def without_secrets(recording: Recording, credential: Mapping[str, str], request
     prompts = dict(_prompts(request_body))
     if sum(map(len, prompts.values())) > MAX_SEARCHED:
         raise InvalidRequest(
-            f"The request has more than {MAX_SEARCHED} characters of text, which a recording cannot be freed from. "
+            f"The request has more than {MAX_SEARCHED} characters of text, too many to remove from a recording. "
             "Record a shorter prompt"
         )
     hiding = _Hiding(Redactor(credential), Redactor(prompts))

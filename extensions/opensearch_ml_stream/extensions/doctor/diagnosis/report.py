@@ -111,7 +111,7 @@ def read_report(document: Mapping[str, Any]) -> Report:
         stream = document.get("stream")
         return Report(steps, None if stream is None else _read_timeline(stream))
     except (KeyError, TypeError, ValueError):
-        raise InvalidRequest("The response is no report of a diagnosis: is the sidecar of this version?") from None
+        raise InvalidRequest("The response is not a diagnosis report: does the sidecar have this version?") from None
 
 
 def _read_timeline(stream: Mapping[str, Any]) -> StreamTimeline:

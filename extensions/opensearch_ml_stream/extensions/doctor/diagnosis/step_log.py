@@ -16,7 +16,7 @@ _PREFIX = "Error communicating with remote model: "
 
 @dataclass(slots=True)
 class Findings:
-    """What a step that is being taken has found so far. For one that fails, the error fills what is not filled."""
+    """What the current step has found so far. If it fails, the error fills the fields that are empty."""
 
     summary: str = ""
     verdict: Verdict = "ok"
@@ -25,7 +25,7 @@ class Findings:
 
 
 class StepLog:
-    """The steps of one diagnosis. A step that is taken again takes the place of its first time."""
+    """The steps of one diagnosis. A step that is taken again replaces its earlier result."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -39,7 +39,7 @@ class StepLog:
 
     @contextmanager
     def timed(self, name: StepName) -> Iterator[Findings]:
-        """Take a step, which is good unless its findings say otherwise; an MLStreamError that leaves it fails it."""
+        """Take a step: it is ok unless its findings say otherwise, and failed if an MLStreamError leaves it."""
         began, findings = self._clock(), Findings()
         self._current = (name, began, findings)
         try:
@@ -102,7 +102,7 @@ class StepLog:
 def failed(error: MLStreamError, findings: Findings) -> Findings:
     """Return the findings of a step that failed with the error.
 
-    Errors of connections end in what to check, behind their first sentence: that is the advice.
+    In errors of connections, everything after the first sentence is advice.
     """
     problem, advice = error.reason, ""
     if error.reason.startswith(_PREFIX):
@@ -113,6 +113,6 @@ def failed(error: MLStreamError, findings: Findings) -> Findings:
 
 
 def one_line(text: str) -> str:
-    """Return a text as one line of at most MAX_SUMMARY_CHARACTERS, without how the errors of connections begin."""
+    """Return a text as one line of at most MAX_SUMMARY_CHARACTERS, without the prefix of connection errors."""
     line = " ".join(text[: 4 * MAX_SUMMARY_CHARACTERS].removeprefix(_PREFIX).split())
     return line if len(line) <= MAX_SUMMARY_CHARACTERS else line[: MAX_SUMMARY_CHARACTERS - 3] + "..."

@@ -11,10 +11,10 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.report import Step, Stream
 from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import one_line
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 
-LONG_MILLISECONDS = 10_000.0  # of silence: people leave, and the shortest timeouts of proxies are near
-AT_ONCE_MILLISECONDS = 50.0  # a whole response that comes within so short a time was held back by somebody,
-WAITED_MILLISECONDS = 1_000.0  # if it was waited for this long before,
-MANY_CHUNKS = 8  # and has as many chunks as this
+LONG_MILLISECONDS = 10_000.0  # of silence: people give up, and the shortest timeouts of proxies are near
+AT_ONCE_MILLISECONDS = 50.0  # a whole response that arrives within this time was buffered,
+WAITED_MILLISECONDS = 1_000.0  # if the wait before it took at least this,
+MANY_CHUNKS = 8  # and it has at least this many chunks
 
 SHOWN_HEADERS = (
     "content-type", "content-encoding", "content-length", "transfer-encoding", "cache-control", "connection",
@@ -26,7 +26,7 @@ _HEARTBEATS = (
     "The sidecar sends its clients heartbeats meanwhile; whatever stands between it and the provider must wait so long"
 )
 
-# Seconds after which proxies, load balancers and clients commonly give up, and how near to one an end is no accident.
+# Seconds after which proxies, load balancers and clients commonly give up, and how close to one an end must be.
 COMMON_TIMEOUTS = (5, 10, 15, 20, 30, 60, 90, 100, 120, 180, 230, 240, 300, 350, 600)
 NEAR_SECONDS = 0.7
 
@@ -91,7 +91,7 @@ def response_step(times: CallTimes, refusal: MLStreamError | None, retries: int)
 
 
 def stream_steps(times: CallTimes, outcome: Outcome, *, was_whole: bool) -> tuple[Step, ...]:
-    """Judge the body of a 2xx response, which has ended; `was_whole` is whether it was one object, and no stream."""
+    """Judge the body of a 2xx response that has ended; `was_whole` is whether it was one object, not a stream."""
     return (
         _first_byte(times, outcome),
         _first_token(times, outcome),
@@ -158,7 +158,7 @@ def _gaps(times: CallTimes, *, was_whole: bool) -> Step:
 
 
 def was_held_back(times: CallTimes) -> bool:
-    """Return whether a long response came all at once, after a wait: somebody has buffered it."""
+    """Return whether a long response came all at once after a wait, which means that something buffered it."""
     chunks = times.chunks
     if len(chunks) < MANY_CHUNKS:
         return False
@@ -170,7 +170,7 @@ def _end(times: CallTimes, outcome: Outcome, *, was_whole: bool) -> Step:
     since_last = end - (times.chunks[-1] if times.chunks else times.head or 0.0)
     details = outcome_fields(outcome)
     if not isinstance(outcome, Ending):
-        what_to_do = _advice_of(outcome, times) if times.chunks else None  # a step before this has it
+        what_to_do = _advice_of(outcome, times) if times.chunks else None  # an earlier step has the advice
         return Step("end", "failed", since_last, one_line(outcome.reason), details, what_to_do)
     usage = None if outcome.usage is None else outcome.usage.as_dict()
     tokens = "no usage" if not usage else ", ".join(f"{name} {count}" for name, count in usage.items())

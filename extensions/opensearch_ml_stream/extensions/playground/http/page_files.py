@@ -43,7 +43,7 @@ class PageFile:
         return cls(content, content_type, f'"{sha256(content).hexdigest()[:32]}"')
 
     def respond(self, request: Request) -> Response:
-        """Return the file, or 304 if the browser has this very content; it asks each time."""
+        """Return the file, or 304 if the browser has this content; browsers revalidate each time."""
         is_known = self.etag in _entity_tags(request.headers.get("if-none-match", ""))
         response = page_response(request.scope, b"" if is_known else self.content, _MAY_LOAD, self.content_type)
         if is_known:
@@ -57,7 +57,7 @@ class PageFile:
 async def read_page(version: str, *, asks_for_login: bool, converses: bool) -> PageFile:
     """Return the page of this version of the sidecar.
 
-    Whether callers log in is for the calls that it shows as code; without `converses` there is no API to converse by.
+    `asks_for_login` shapes the code samples; without `converses` the page cannot talk to models.
     """
     template = PageTemplate(_PACKAGE, "templates/playground.html")
     page = await template.render(version=version, asks_for_login=asks_for_login, converses=converses)

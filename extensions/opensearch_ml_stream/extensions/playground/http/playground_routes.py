@@ -47,7 +47,7 @@ def playground_routes(
 ) -> list[Route]:
     """Return the routes of the page, of its files, and of what it asks for; where it is off, routes that say so.
 
-    `converses` is whether there is OpenAI's API, by which the page speaks with models.
+    `converses` is whether OpenAI's API is on, through which the page talks to models.
     """
     if not is_on:
         off = _SwitchedOff()
@@ -102,7 +102,7 @@ def _model_routes(models: StoredPlaygroundModels, gate: Gate) -> list[Route]:
         return json_response(request, {"models": await models.listed(caller, shows_settings=shows_settings)})
 
     async def show(request: Request) -> Response:
-        """Return what a form for a call of a model asks."""
+        """Return the form for a call of a model."""
         caller = await _admit(request, gate, actions.MODEL_GET)
         shows_connector = await _may(request, gate, actions.CONNECTOR_GET)
         form = await models.form(caller, request.path_params["id"], shows_connector=shows_connector)
@@ -174,8 +174,8 @@ def _user_routes(gate: Gate) -> list[Route]:
     async def log_out(request: Request) -> Response:
         """Let the browser forget the login of `?user=NAME`.
 
-        A browser keeps a name and a password until they are refused, so they are, here alone: it asks for others, which
-        lead to the page. Whoever cancels is logged out.
+        A browser keeps a name and a password until they are refused, so this route refuses them: the browser asks for
+        others, with which it gets the page. A user who cancels is logged out.
         """
         caller = await gate.admit(request.scope)
         if caller.name != request.query_params.get("user"):
@@ -247,7 +247,7 @@ async def _body(request: Request, entry: Entry, *, written_numbers: bool = False
 
 
 async def _admit(request: Request, gate: Gate, action: str) -> Caller:
-    """Return the caller, who may do the action; InvalidRequest for a query or an id that nothing can have."""
+    """Admit the caller to an action and return who it is; InvalidRequest for a malformed query or id."""
     caller = await gate.admit(request.scope, action)
     check_query(request.scope, query(request.scope))
     check_ids(request.path_params)

@@ -87,18 +87,18 @@ class BlueprintModels:
                 await self.registry.models.delete(caller, model_id)
 
     async def _undo_group(self, undo: AsyncExitStack, caller: Caller, name: str) -> None:
-        """Let the undoing delete the group that a registration makes for the model, if there is none of its name."""
+        """If no group has the model's name, let `undo` delete the one that the registration will create."""
         if not await find(self.store, Index.MODEL_GROUP, "name", name, caller.tenant_id):
             undo.push_async_callback(self._delete_group, caller, name)
 
     async def _delete_group(self, caller: Caller, name: str) -> None:
-        with suppress(MLStreamError):  # also if somebody has put another model into it
+        with suppress(MLStreamError):  # as when another model was added to it
             for group_id, _ in await find(self.store, Index.MODEL_GROUP, "name", name, caller.tenant_id):
                 await self.registry.model_groups.delete(caller, group_id)
 
 
 async def _quietly(undo: Any, caller: Caller, *what: Any) -> None:
-    """Undo one step; the error that made it necessary is the one to be seen."""
+    """Undo one step, and suppress its errors: the error that caused the undoing is the one to show."""
     with suppress(MLStreamError):
         await undo(caller, *what)
 

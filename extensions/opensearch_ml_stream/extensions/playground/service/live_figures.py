@@ -11,9 +11,9 @@ from opensearch_ml_stream.plugin.registry.document_access import VisibleDocument
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
-WINDOW_SECONDS = 10.0  # over which rates are means: requests and tokens are counted when a response ends
-FRESH_SECONDS = 0.9  # for so long a sample serves all who ask
-MAX_MODELS = 100  # that are told, those with the most in flight first
+WINDOW_SECONDS = 10.0  # rates are means over this window, as requests and tokens are counted when a response ends
+FRESH_SECONDS = 0.9  # how long a sample is reused
+MAX_MODELS = 100  # shown, those with the most predictions in flight first
 _PREDICTIONS = ("predict", "batch_predict")
 
 
@@ -92,6 +92,6 @@ class LiveFigures:
 
 
 def _rate(before: Mapping[str, float], now: Mapping[str, float], visible: Collection[str], seconds: float) -> float:
-    """Return how much the counts grew a second; a model whose counts began anew has not shrunk the sum."""
+    """Return the growth of the counts per second; counts that restarted at 0 do not reduce it."""
     grown = sum(max(0, count - before.get(id, 0)) for id, count in now.items() if id in visible)
     return round(grown / seconds, 2) if seconds > 0 else 0.0

@@ -19,7 +19,7 @@ from opensearch_ml_stream.plugin.upstream.allowing_endpoints import has_private_
 from opensearch_ml_stream.plugin.upstream.target import parse_target
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
-_OF_THE_SIDECAR = "_"  # parameters that begin so say how the connector is read, and are no provider's
+_OF_THE_SIDECAR = "_"  # prefix of parameters for the sidecar, not for the provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ModelChanges:
         }
 
     async def change(self, caller: Caller, model_id: str, change: ModelChange) -> Json:
-        """Change what is given of a model; what is wrong with its settings is found before anything is changed."""
+        """Change the given fields of a model; wrong settings are refused before anything is changed."""
         model = await self.registry.models.get(caller, model_id)
         if change.settings is not None:
             merged = {**model.get(MEMBER, {}), **change.settings}
@@ -86,7 +86,7 @@ class ModelChanges:
         return {"model_id": model_id}
 
     async def _change_connector(self, caller: Caller, model_id: str, model: Json, changes: Json) -> None:
-        """Change a connector while its model is not deployed, as it must be; whatever happens, it is again then."""
+        """Change a connector while its model is undeployed, as it must be; the model is deployed again in any case."""
         models = self.registry.models
         was_deployed = is_deployed(model)
         if was_deployed:
@@ -98,7 +98,7 @@ class ModelChanges:
                 await models.deploy(caller, model_id, {})
 
     async def _connector(self, caller: Caller, model_id: str, model: Json) -> Json | None:
-        """Return the stored connector of a model; None if the caller may not see it, or it is no more."""
+        """Return the stored connector of a model; None if it is deleted, or the caller may not see it."""
         if not model.get("connector_id"):
             return (await existing_model(self.store, model_id)).source.get("connector")
         document = await self.store.get(Index.CONNECTOR, model["connector_id"])
@@ -125,7 +125,7 @@ class ModelChanges:
         }
 
     def _blueprint(self, connector: Json) -> Blueprint | None:
-        """Return the blueprint that a connector was made of, as its actions tell."""
+        """Return the blueprint with the same actions as the connector, None without one."""
         calls = _calls(connector.get("actions") or ())
         return next((one for one in self.blueprints.values() if _calls(one.connector["actions"]) == calls), None)
 

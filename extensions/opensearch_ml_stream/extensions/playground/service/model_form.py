@@ -1,4 +1,4 @@
-"""What a form for a call of a model asks: the parameters of its templates, and which of them is the user's turn."""
+"""The form for a call of a model: the parameters of its templates, and which of them holds the user's turn."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -23,7 +23,7 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 
 MAX_LISTED = 1_000
 _OF_MODEL = ("model_group_id", "rate_limiter", "is_enabled")
-_AT_ONCE = 50  # models whose connectors are read before other requests get their turn
+_AT_ONCE = 50  # models to read before the event loop serves other requests
 _SHOWN = ["name", "description", "model_state", "connector_id", "connector", *_OF_MODEL]
 _OF_CONNECTOR = ["name", "version", "protocol", "parameters", "actions"]
 _FORM_OF_A_PROTOCOL = ModelForm("inputs", "inputs", (FormParameter("inputs", None),))
