@@ -130,7 +130,7 @@ def test_a_defect_beside_the_requests_of_any_process_is_told_by_each_worker_unti
         assert f"background task {task}: failed; it is tried again in 0.1 s" in log
         assert 'raise KeyError("a secret prompt")\nKeyError\n' in log
         (code / where).unlink()
-        eventually(lambda: f"background task {task}: goes on" in sidecar.log.read_text())
+        eventually(lambda: f"background task {task}: works again" in sidecar.log.read_text())
         eventually(lambda: problems(sidecar) == [])
         assert sidecar.stop() == 0
 

@@ -135,7 +135,7 @@ class _Health:
     def recovered(self) -> None:
         """Log that the task works again, if it has failed before."""
         if self._is_failing:
-            log.info("background task %s: goes on", self._name)
+            log.info("background task %s: works again", self._name)
         self.ended()
 
     def ended(self) -> None:

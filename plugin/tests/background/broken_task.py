@@ -42,7 +42,7 @@ class BrokenTask:
 
     async def recovers(self, name: str) -> None:
         """Return once the task goes on; its failure was logged, counted, and is a problem to be told of."""
-        await until(lambda: f"background task {name}: goes on" in self._caplog.messages)
+        await until(lambda: f"background task {name}: works again" in self._caplog.messages)
         assert self.calls > self._breaks_at
         self.has_told(name)
 

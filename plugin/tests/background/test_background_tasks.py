@@ -78,7 +78,7 @@ def test_a_task_that_fails_is_tried_again_with_growing_pauses_until_it_goes_on(
         assert len(turns.taken) > failed
         assert background.failures.counts() == {"task": failed}
         assert caplog.messages.count("background task task: failed; it is tried again in 0.8 s") == 1
-        assert caplog.messages.count("background task task: goes on") == 1
+        assert caplog.messages.count("background task task: works again") == 1
 
     caplog.set_level(logging.INFO)
     in_virtual_time(run)

@@ -197,7 +197,7 @@ def test_the_supervisor_goes_on_when_something_fails_in_it(
     machine.events += [machine.dies(1001), *machine.passes(6), machine.asked_to_stop, *machine.passes(0.5)]
     with caplog.at_level(logging.ERROR):
         assert run(machine, workers=2, failures=failures, on_exit=forget) == 0
-    [record] = [record for record in caplog.records if record.message == "the supervisor failed; it goes on"]
+    [record] = [record for record in caplog.records if record.message == "the supervisor failed; it continues"]
     assert record.exc_info is not None
     assert len(machine.started) == (4 if fails == "forget" else 3)
     assert (failures.counts(), failures.problems()) == ({"supervisor": 1}, [])

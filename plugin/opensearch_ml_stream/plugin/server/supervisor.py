@@ -110,7 +110,7 @@ class Supervisor:
                 last = now
                 self._take_turn(passed)
             except Exception as error:  # no error may end the workers' streams
-                log.exception("the supervisor failed; it goes on")
+                log.exception("the supervisor failed; it continues")
                 self._failures.failed(TASK, error, again=self._is_failing)
                 self._is_failing = True
                 self._machine.pause(TURN_SECONDS)
