@@ -22,7 +22,7 @@ from opensearch_ml_stream.plugin.server.worker import Server
 from opensearch_ml_stream.plugin.settings import Settings
 
 # The parsed head of a request, its model and the compiled templates of its connector are looked up in caches.
-MAX_MODULES = 34
+MAX_MODULES = 33
 MAX_DEPTH = 12
 
 

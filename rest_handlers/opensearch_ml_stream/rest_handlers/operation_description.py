@@ -1,4 +1,4 @@
-"""What a route says of each of its operations, for the OpenAPI document."""
+"""The description of a route's operations, for the OpenAPI document."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -88,7 +88,7 @@ INPUT_PROCESSORS = "input_processors"
 
 
 def may_edit_body(action: Action, connector_parameters: Mapping[str, str]) -> bool:
-    """Return whether the connector by itself may require edits.
+    """Return whether the connector's own configuration may require edits.
 
     A request that sends `input_processors` needs edits in any case.
     """

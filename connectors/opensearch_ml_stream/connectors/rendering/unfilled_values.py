@@ -37,13 +37,13 @@ def is_to_be_given(value: object) -> bool:
 
 
 def left_in_url(url: str) -> str | None:
-    """Return the first text in a URL that stands for a value to be given, None if there is none."""
+    """Return the first placeholder for a user's value in a URL, None if there is none."""
     left = _IN_BRACKETS.search(url) if "<" in url else None
     return None if left is None else left[0][:MAX_SHOWN_CHARS]
 
 
 def check_url_is_given(url: str) -> None:
-    """Raise InvalidRequest for a URL that leaves something to be given."""
+    """Raise InvalidRequest for a URL with a value that its user has to give."""
     if left := left_in_url(url):
         raise not_given(f"url ({left})")
 
@@ -60,7 +60,7 @@ def with_stand_ins(url: str) -> str:
 
 
 def not_given(what: str) -> InvalidRequest:
-    """Return the error of a call to a connector, of which `what` is still to be given."""
+    """Return the error of a call to a connector in which `what` is not filled in."""
     return InvalidRequest(
         f"The connector's {what} is not filled in: replace the placeholder in the connector by your own value"
     )

@@ -1,4 +1,4 @@
-"""A connector's URL: filled with a request's values percent-encoded, checked, and taken apart to be compared."""
+"""A connector's URL: filled with a request's percent-encoded values, checked, and split into parts to compare."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -77,7 +77,7 @@ def find_origin(url: str) -> Origin | None:
 
 @lru_cache(maxsize=256)  # most requests go to the same few URLs; up to 4 MB of them, that of urlsplit as many
 def check_url(url: str) -> None:
-    """Raise InvalidRequest for a URL that is none of HTTP, or that leads upwards."""
+    """Raise InvalidRequest for a URL that is not one of HTTP, or that has `..` in its path."""
     try:
         parts = urlsplit(url)
     except ValueError:  # a bracket without its other half, a host name that is none after normalisation

@@ -36,7 +36,7 @@ _PATTERNS = {what: re.compile(f"{re.escape(BASE_PATH)}/(?:{pattern})/?") for wha
 
 
 def only_in_ml_commons(path: str) -> str | None:
-    """Return the sentence for a path that ML Commons alone has, None for any other."""
+    """Return why a path that only ML Commons has is refused, None for any other path."""
     for what, pattern in _PATTERNS.items():
         if pattern.fullmatch(path):
             return f"ML Commons has {what}, the sidecar does not; with --pass-through such requests go to the cluster"
@@ -49,9 +49,9 @@ Read = TypeVar("Read")
 async def read_or_refuse(
     scope: Scope, receive: Receive, send: Send, reservation: BodyReservation, reading: Awaitable[Read]
 ) -> Read | None:
-    """Return what `reading` reads of a request; None for one that is refused or whose client has disconnected.
+    """Return what `reading` reads of a request; None if it is refused or its client has disconnected.
 
-    The error of one that is refused is sent, and what it has reserved of its body is released.
+    The error of a refused request is sent, and the memory that is reserved for its body is released.
     """
     try:
         return await reading

@@ -1,8 +1,8 @@
-"""A route of a client API that converses with models: its request is read, its answer streamed or sent whole.
+"""The endpoint of a client API for conversations: it reads a request, and streams the answer or sends it whole.
 
-It lives as predictions do (`routes/predict_stream.py`): the provider call ends when the client disconnects, a slow
-provider is bridged by heartbeats, and a stream ends with exactly one terminal object. A `ConversationAPI` says how the
-API's requests are read and its answers are written.
+A response lives as that of a prediction (`routes/predict_stream.py`): the provider call ends when the client
+disconnects, heartbeats are sent while the provider is slow, and a stream ends with exactly one terminal object. A
+`ConversationAPI` reads the API's requests and writes its answers.
 """
 
 from collections.abc import Awaitable, Mapping

@@ -21,7 +21,7 @@ class OtherNodes(Protocol):
     """The nodes of a server behind this one."""
 
     async def add_to(self, own: Mapping[str, Any], request: ParsedRequest) -> Mapping[str, Any]:
-        """Return this server's response with the other's merged in: of what both have this one's counts."""
+        """Return this server's response merged with the other's; where both have a member, this server's is taken."""
         ...
 
 

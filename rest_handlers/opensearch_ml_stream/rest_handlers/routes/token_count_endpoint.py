@@ -16,7 +16,7 @@ from opensearch_ml_stream.rest_handlers.http.responses import encoded_response
 from opensearch_ml_stream.rest_handlers.routes.post_endpoint import PostEndpoint
 
 ESTIMATE = {"X-Token-Count": "estimate"}
-"""The header of a count that is no provider's own."""
+"""The header of a count that was estimated."""
 
 CountRequest = tuple[str, ClientRequest]
 """The name or id of a model, and what is to be counted."""
