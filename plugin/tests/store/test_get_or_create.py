@@ -1,4 +1,4 @@
-"""Documents that whoever needs them first makes."""
+"""Documents that are created at their first use, by one of several workers."""
 
 from collections.abc import AsyncIterator, Mapping
 from itertools import count

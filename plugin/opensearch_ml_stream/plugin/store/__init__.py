@@ -45,7 +45,7 @@ class Document:
 
 
 def absent(id: str) -> Document:
-    """Return what stands for a document that is not there: `changed` says whether it was created since."""
+    """Return the placeholder of a missing document, with which `changed` says whether it was created since."""
     return Document(id, {}, 0, *ABSENT_SEQUENCE)
 
 
@@ -136,7 +136,7 @@ class Store(Protocol):
         ...
 
     async def prepare(self, *indices: Index) -> None:
-        """Create those of the indices that are missing, so that the next write to each of them asks for none."""
+        """Create the missing ones of these indices ahead of time, so that the next write to each is one request."""
         ...
 
     async def put(
@@ -163,9 +163,9 @@ class Store(Protocol):
         ...
 
     async def search_for_caller(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Search as a caller asks, apart from the sidecar's own searches.
+        """Search for a caller, separately from the sidecar's own searches.
 
-        Throttled (429) if the store searches as much as it may already.
+        Throttled (429) if too many such searches run already.
         """
         ...
 
@@ -204,10 +204,10 @@ class Store(Protocol):
 
 
 async def get_or_create(store: Store, index: Index, id: str, make: Callable[[], Mapping[str, Any]]) -> Document:
-    """Return the document of that id, made if there is none.
+    """Return the document of that id, created if there is none.
 
-    One that another is just making may be taken before it can be read: it is read again then. Unavailable if that does
-    not come to an end.
+    If another worker is creating it, it may exist before it can be read, and is then read again. Unavailable if it
+    still cannot be read after MAX_ATTEMPTS.
     """
     for _ in range(MAX_ATTEMPTS):
         document = await store.get(index, id)

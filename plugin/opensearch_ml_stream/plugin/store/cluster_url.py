@@ -26,7 +26,7 @@ class ClusterURL:
 
 
 def split_urls(url: str) -> list[str]:
-    """Return the URLs that a store's URL lists, one for each host; one that lists none, as a list of itself."""
+    """Return the URLs in a store's URL, one for each host."""
     return _NEXT_URL.split(url)
 
 

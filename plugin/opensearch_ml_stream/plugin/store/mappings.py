@@ -228,9 +228,9 @@ _SCHEMA_VERSIONS = {
 
 
 def index_body(index: Index, name: str | None = None) -> dict[str, Any]:
-    """Return the body to create the index with, under a name with a prefix or its own: `{"settings", "mappings"}`.
+    """Return the body to create the index with, `{"settings", "mappings"}`; `name` is that with a prefix, if any.
 
-    A name with a dot in front is for hidden indices: OpenSearch warns of others, and a later version refuses them.
+    A name with a leading dot is for hidden indices: OpenSearch warns of others, and a later version refuses them.
     """
     hidden = {"hidden": True} if (name or index).startswith(".") else {}
     replicas = "0-all" if index is Index.CONFIG else "0-1"

@@ -98,7 +98,7 @@ class OpenSearchCluster:
         return await self._send("POST", path, f"cluster:admin/opensearch/ml/{permission}") is not None
 
     async def _send(self, method: str, path: str, permission: str) -> Any:
-        """Return the response, None where the cluster has no such route or thing; Forbidden names the permission."""
+        """Return the response, None if the cluster has no such route or object; Forbidden names the permission."""
         with mapped_errors("read"):
             try:
                 return await self._client.transport.perform_request(method, path)
@@ -124,9 +124,9 @@ class OpenSearchSecurity:
         self._read_seconds = read_seconds
 
     async def is_installed(self) -> bool:
-        """Whether the cluster has the plugin; Unavailable if it does not say so as OpenSearch does.
+        """Whether the cluster has the plugin; Unavailable if the response is not OpenSearch's.
 
-        Only OpenSearch's own "no handler found" means no. Any other 404 may come from what stands before the cluster.
+        Only OpenSearch's own "no handler found" means no. Any other 404 may come from a proxy in front of the cluster.
         """
         async with reading(self._read_seconds):
             try:

@@ -73,7 +73,7 @@ def not_opensearch() -> Unavailable:
 
 
 def is_no_route(error: TransportError) -> bool:
-    """Whether OpenSearch has no handler for the route, as it says in an error that is a string."""
+    """Whether OpenSearch has no handler for the route, which it reports in an error that is a string."""
     info = error.info if isinstance(error.info, Mapping) else {}
     return str(info.get("error")).startswith("no handler found for uri")
 
@@ -84,7 +84,7 @@ def error_reason(error: TransportError) -> str:
 
 
 def is_starting(error: TransportError) -> bool:
-    """Whether an index is not there yet, as it is just being created, by another perhaps."""
+    """Whether an index is not ready yet, as it is just being created."""
     return _reason(error)[0] == "illegal_index_shard_state_exception"
 
 

@@ -107,7 +107,7 @@ def check_security_health(response: Any) -> None:
 
 
 def read_auth_info(response: Any) -> Mapping[str, Any]:
-    """Return what the security plugin says of a user, who has a name."""
+    """Return the security plugin's description of a user, who must have a name."""
     _member(response, "user_name", str)
     info: Mapping[str, Any] = response
     return info

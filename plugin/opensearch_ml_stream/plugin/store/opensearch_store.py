@@ -67,8 +67,8 @@ _HEADERS = {"X-opensearch-product-origin": "opensearch-ml-stream"}
 def connect(url: str, *, with_credentials: bool = True) -> AsyncOpenSearch:
     """Return a client for the hosts of a store's URL (see `cluster_url`); send nothing.
 
-    Without credentials it has neither user and password nor client certificate: what it sends is not the store's.
-    InvalidRequest, without the URL in it, if the URL cannot be read.
+    Without credentials it uses neither user and password nor client certificate. InvalidRequest, without the URL in it,
+    if the URL cannot be read.
     """
     cluster = read_cluster_url(url)
     options = dict(cluster.options)
@@ -185,7 +185,7 @@ class OpenSearchStore:
         return no_hits() if is_missing(response) else read_search(response)
 
     async def search_for_caller(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Search as for the sidecar itself: OpenSearch has bounds of its own, for all its clients."""
+        """Search as for the sidecar itself: OpenSearch has limits of its own, for all its clients."""
         return await self.search(index, body)
 
     async def ping(self) -> None:
@@ -234,7 +234,7 @@ class OpenSearchStore:
     async def _read(self, send: Callable[[], Awaitable[Any]]) -> Any:
         """Return the response to a read, sent again if the connection broke, or while the index is being created.
 
-        A connection that was kept open breaks when the server was restarted meanwhile.
+        A connection that was kept open breaks when the server is restarted.
         """
         async with reading(self._read_seconds):
             broke = False

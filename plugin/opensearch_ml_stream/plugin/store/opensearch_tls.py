@@ -36,7 +36,7 @@ class PinningContext(ssl.SSLContext):
 
 
 def store_tls(options: Mapping[str, str]) -> ssl.SSLContext:
-    """Return the TLS that a URL's options describe. InvalidRequest says which is wrong, and never holds a secret."""
+    """Return the TLS context that a URL's options describe. InvalidRequest names a wrong option, never a secret."""
     if unknown := sorted(options.keys() - set(OPTIONS)):
         raise InvalidRequest(f"The store's URL takes {', '.join(OPTIONS)} after ?; check {', '.join(unknown)}")
     try:

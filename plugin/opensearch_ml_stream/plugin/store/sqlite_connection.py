@@ -63,7 +63,7 @@ class Database:
         return db
 
     def check(self) -> None:
-        """Raise Unavailable if another file is at the path than the one that was opened first."""
+        """Raise Unavailable if the file at the path is not the one that was opened first."""
         if self._file is not None and self._found() != self._file:
             raise Unavailable(
                 f"The embedded store {self.path} was removed or replaced while it was open, and what is written now "
@@ -149,13 +149,13 @@ def _switch_to_wal(db: sqlite3.Connection) -> None:
 
 
 def make_private(path: Path) -> None:
-    """Create the store's file if it is missing, and take from others what they may do with it and its folder.
+    """Create the store's file if it is missing, and remove other users' rights to it and its folder.
 
-    A folder that may belong to others as well, one with another name, is left as it is. OSError if the file is missing
-    and cannot be created, or may not be read and written; modes that cannot be changed are logged.
+    A folder with another name than the default one may belong to others too, and is left as it is. OSError if the file
+    is missing and cannot be created, or may not be read and written; modes that cannot be changed are logged.
 
-    A file that is there is not opened: to close it would release all locks of SQLite's connections in this process, and
-    the next process that disconnects would take its write-ahead log away from them.
+    An existing file is not opened: closing it would release all locks of SQLite's connections in this process, and the
+    next process that disconnects would take its write-ahead log away from them.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):

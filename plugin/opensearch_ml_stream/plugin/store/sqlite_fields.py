@@ -85,7 +85,7 @@ class Candidate:
         return values
 
     def terms(self, field: Field) -> list[str]:
-        """Return what queries of terms compare: the words of a `text` field, else its values in one spelling."""
+        """Return the terms that queries compare: the words of a `text` field, else its values in one spelling."""
         terms = self._terms.get(field.name)
         if terms is None:
             values = self.values(field)
@@ -113,7 +113,7 @@ class Candidate:
                 yield Candidate(replace(self.document, source={path: value}), self.work)
 
     def has_value(self, field: Field) -> bool:
-        """Whether the field has a value that is not an object, in however many objects."""
+        """Whether the field has a value that is not an object, at any depth."""
         return next(_leaves(self._read(field)), None) is not None
 
     def _read(self, field: Field) -> list[Any]:
@@ -149,9 +149,9 @@ def find_field(types: Types, name: str) -> Field:
 
 
 def _closed_by(types: Types, path: str) -> str | None:
-    """Return the type of the field that has what is at the path in itself, where queries do not look as elsewhere.
+    """Return the type of the enclosing field that queries do not look into in the usual way, None without one.
 
-    The mapping's few such fields are compared with the path, not the path's many beginnings with the mapping.
+    The mapping's few such fields are compared with the path, rather than each prefix of the path with the mapping.
     """
     for closed, kind in types.items():
         if kind in _CLOSED and path.startswith(closed) and path[len(closed) : len(closed) + 1] in ("", "."):

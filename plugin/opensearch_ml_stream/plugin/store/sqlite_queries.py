@@ -233,7 +233,7 @@ def _parts(options: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _at_least(needed: int, queries: list[Predicate], candidate: Candidate) -> bool:
-    """Whether so many of the queries match; no more of them are tried than it takes."""
+    """Whether at least so many of the queries match; no more are tried than needed."""
     if needed > len(queries):
         return False
     for query in queries if needed else ():
@@ -244,9 +244,9 @@ def _at_least(needed: int, queries: list[Predicate], candidate: Candidate) -> bo
 
 
 def _nested(scope: Scope, clause: object) -> Predicate:
-    """Match documents of whose nested objects at `path` one matches `query`, each looked at by itself.
+    """Match documents in which one nested object at `path` matches `query`.
 
-    A nested object has its own fields alone, under their full names, and the id of its document.
+    Each nested object is matched alone: it has only its own fields, under their full names, and the id of its document.
     """
     options = options_of(clause, "nested", ("path", "query", "ignore_unmapped", "score_mode", "boost"))
     path, query, score_mode = options.get("path"), options.get("query"), options.get("score_mode", "avg")

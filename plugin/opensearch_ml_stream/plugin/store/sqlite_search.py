@@ -209,10 +209,10 @@ class SortKey:
 
 
 def compile_sort(index: Index, sort: object, matching: Sequence[Candidate], score: float) -> list[SortKey]:
-    """Return the keys of `sort`; none for what means the order of the scores, as no sort does.
+    """Return the keys of `sort`; none for the order of scores, which is that without a sort.
 
-    InvalidRequest for a field that neither the mapping nor a document that was found has. Other documents, which the
-    caller may not see, have no say in it.
+    InvalidRequest for a field that is neither in the mapping nor in a document that was found. Documents that the
+    caller may not see make no difference.
     """
     keys = [key for entry in list_of(sort) for key in _entries(entry)]
     if len(keys) > MAX_SORT_KEYS:

@@ -98,7 +98,7 @@ class Counted:
 
 
 def counted_clauses() -> Counted:
-    """Return the count of a search's queries, of the words that they are made into, too."""
+    """Return the counter of a search's clauses: its queries, and the words that they are split into."""
     return Counted(
         MAX_CLAUSES,
         lambda: InvalidRequest(
@@ -128,7 +128,7 @@ def counted_buckets() -> Counted:
 
 
 def counted_hits() -> Counted:
-    """Return the count of the hits in a response, those of `top_hits` too."""
+    """Return the counter of the hits in a response, including those of `top_hits`."""
     return Counted(
         MAX_HITS,
         lambda: InvalidRequest(f"A response may have {MAX_HITS} hits, counting those of [top_hits] in each bucket"),
@@ -136,7 +136,7 @@ def counted_hits() -> Counted:
 
 
 def check_depth(depth: int) -> None:
-    """Raise InvalidRequest for queries within each other that are too many."""
+    """Raise InvalidRequest for queries that are nested too deep."""
     if depth > MAX_QUERY_DEPTH:
         raise InvalidRequest(f"Queries may be nested {MAX_QUERY_DEPTH} deep")
 

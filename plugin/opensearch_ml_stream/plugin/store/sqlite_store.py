@@ -113,11 +113,11 @@ class SQLiteStore:
         return await self._run(write, writes=True)
 
     async def search(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return OpenSearch's response to the part of its search body that `sqlite.sqlite_search` supports."""
+        """Return OpenSearch's response to a search body that `sqlite_search` supports."""
         return await self._searches.run(self._search(index, body, SearchWork()))
 
     async def search_for_caller(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Search as a caller asks: in bounded work, and Throttled where MAX_SEARCHES wait already."""
+        """Search for a caller, in limited work; Throttled if MAX_SEARCHES run or wait already."""
         if self._open_searches >= MAX_SEARCHES:
             raise Throttled(
                 f"{MAX_SEARCHES} searches run or wait in this worker already; send the request again later",
