@@ -52,8 +52,8 @@ MODULES = tuple(
         "connectors": ("decoding/**/*.py", "wire_format.py", "chunks.py", "rendering/template.py"),
         "rest_handlers": ("http/response_lifecycle.py", "routes/predict_stream.py"),
         "plugin": (
-            "server/http1/*.py", "limits/rate_limits.py", "upstream/clients/connection_limiter.py",
-            "upstream/http1/*.py", "upstream/clients/native_client.py", "upstream/retries.py", "upstream/target.py",
+            "server/http1/*.py", "limits/rate_limits.py",
+            "upstream/http1/*.py", "upstream/retries.py", "upstream/target.py",
             "upstream/addresses.py", "upstream/trusted_endpoints.py",
         ),
     }.items()

@@ -26,7 +26,7 @@ from integration_tests.upstream.calls import CONFIG, comes_to_rest, fetch, post,
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
 from opensearch_ml_stream.plugin.upstream import Upstream
-from opensearch_ml_stream.plugin.upstream.clients.native_client import NativeUpstream
+from opensearch_ml_stream.plugin.upstream.http1.native_client import NativeUpstream
 
 SILENT: list[Step] = [head(transfer_encoding="chunked") + chunk(b"data: 1\n\n"), Act.WAIT]
 

@@ -12,7 +12,7 @@ from integration_tests.upstream.calls import CONFIG, fetch
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import addresses, special_networks
-from opensearch_ml_stream.plugin.upstream.clients.open_upstream import open_upstream
+from opensearch_ml_stream.plugin.upstream.http1.native_client import open_upstream
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from integration_tests.upstream.calls import fetch
 
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
-from opensearch_ml_stream.plugin.upstream.clients.open_upstream import open_upstream
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect, open_tcp
+from opensearch_ml_stream.plugin.upstream.http1.native_client import open_upstream
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN
 

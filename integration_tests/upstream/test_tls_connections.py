@@ -17,8 +17,8 @@ from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream
-from opensearch_ml_stream.plugin.upstream.clients.open_upstream import open_upstream
 from opensearch_ml_stream.plugin.upstream.http1 import tls_connections
+from opensearch_ml_stream.plugin.upstream.http1.native_client import open_upstream
 
 CONFIG = ClientConfig(connection_timeout=60, read_timeout=60, skip_ssl_verification=True)
 BIG = bytes(range(256)) * 8192

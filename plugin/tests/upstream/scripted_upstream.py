@@ -8,8 +8,8 @@ from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRe
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
-from opensearch_ml_stream.plugin.upstream.clients.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
+from opensearch_ml_stream.plugin.upstream.http1.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.http1.pool import Route
 from opensearch_ml_stream.plugin.upstream.target import Target
 from opensearch_ml_stream.plugin.upstream.tls import TLSContexts

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, ChunkedBody, LengthBody
-from opensearch_ml_stream.plugin.upstream.http1.linger import Linger
+from opensearch_ml_stream.plugin.upstream.http1.native_client import Linger
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.virtual_time_loop import now, pending_timers
 

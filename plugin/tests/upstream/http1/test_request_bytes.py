@@ -8,8 +8,7 @@ from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.upstream.http1.prepared_calls import PreparedCalls
-from opensearch_ml_stream.plugin.upstream.http1.request_bytes import request_head
+from opensearch_ml_stream.plugin.upstream.http1.prepared_calls import PreparedCalls, request_head
 from opensearch_ml_stream.plugin.upstream.proxies import Proxy
 from opensearch_ml_stream.plugin.upstream.target import parse_target
 

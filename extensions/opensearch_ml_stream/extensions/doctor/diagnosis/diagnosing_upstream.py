@@ -25,8 +25,8 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import Findings, 
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse, network_errors
 from opensearch_ml_stream.plugin.upstream.addresses import PrivateAddress, Resolver
-from opensearch_ml_stream.plugin.upstream.clients.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect, open_tcp
+from opensearch_ml_stream.plugin.upstream.http1.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.http1.pool import Route
 from opensearch_ml_stream.plugin.upstream.target import Target
 from opensearch_ml_stream.plugin.upstream.tls import UNVERIFIED, TLSContexts

@@ -22,7 +22,7 @@ from opensearch_ml_stream.extensions.runtimes.service.runtime_models import Runt
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
-from opensearch_ml_stream.plugin.upstream.clients.native_client import NativeUpstream
+from opensearch_ml_stream.plugin.upstream.http1.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
 from opensearch_ml_stream.runtimes.host.engine_socket import FAILED
 

@@ -1,17 +1,61 @@
-"""What the calls of a connector have in common, made once: where they go, which connection they may use, their head."""
+"""The heads of requests to providers (RFC 9112, section 3), made once for calls that differ in their body only."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
 from opensearch_ml_stream.plugin.upstream.http1.pool import Route
-from opensearch_ml_stream.plugin.upstream.http1.request_bytes import METHODS_WITH_BODY, request_head
-from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
+from opensearch_ml_stream.plugin.upstream.proxies import Proxy, proxy_for
 from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN, UNVERIFIED, tls_key
+
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+# These frame the message or belong to the connection: the connector cannot set them.
+_RESERVED = frozenset({
+    "accept-encoding", "connection", "content-length", "expect", "keep-alive", "proxy-authorization",
+    "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+})  # fmt: skip
+METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
+
+
+def request_head(request: ProviderRequest, target: Target, proxy: Proxy | None = None) -> bytes:
+    """Return the request line and the headers that requests share whatever their body, without the last line's end.
+
+    With `proxy` it is for that proxy. InvalidRequest for a method or header that HTTP does not allow.
+    """
+    if not _TOKEN.fullmatch(request.method):
+        raise InvalidRequest("The connector's method is not an HTTP method")
+    origin = "" if proxy is None else f"{target.scheme}://{target.host_header}"
+    lines = [f"{request.method} {origin}{target.path} HTTP/1.1"]
+    lines += [f"{name}: {value.strip()}" for name, value in _headers_without_length(request, target)]
+    if proxy is not None and proxy.authorization:
+        lines.append(f"Proxy-Authorization: {proxy.authorization}")
+    return "\r\n".join(lines).encode("utf-8", "surrogatepass")
+
+
+def _headers_without_length(request: ProviderRequest, target: Target) -> list[tuple[str, str]]:
+    """Return the connector's headers and those that every request has.
+
+    `Accept-Encoding: identity`, since a compressed stream would arrive in blocks, not as it is written.
+    """
+    headers = [("Host", target.host_header)]
+    for name, value in request.headers.items():
+        if not _TOKEN.fullmatch(name) or _CONTROL.search(value):
+            raise InvalidRequest("The connector's headers hold a name or value that HTTP does not allow")
+        lower = name.lower()
+        if lower == "host":
+            headers[0] = (name, value)
+        elif lower not in _RESERVED:
+            headers.append((name, value))
+    headers.append(("Accept-Encoding", "identity"))
+    return headers
+
 
 MAX_PREPARED = 256  # most calls have the same few URLs and headers; those that are signed are all different
 MAX_KEPT_HEAD_BYTES = 8 * 1024  # a larger head is made for each call

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.plugin.shared.table import SharedTable
-from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import (
+from opensearch_ml_stream.plugin.upstream.circuit_breaker import (
     MAX_PAUSE_SECONDS,
     PROBE_SECONDS,
     BreakerRules,

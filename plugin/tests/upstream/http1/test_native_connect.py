@@ -11,8 +11,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
-from opensearch_ml_stream.plugin.upstream.clients.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
+from opensearch_ml_stream.plugin.upstream.http1.native_client import NativeUpstream, open_upstream
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.scripted_upstream import RESPONSE, SENT, fetch
@@ -110,3 +110,10 @@ async def test_a_host_that_is_an_address_is_checked_too(monkeypatch: pytest.Monk
     with pytest.raises(InvalidRequest, match=r"private ip address: 127\.1$"):
         await fetch(upstream, get("http://127.1/"))
     assert network.connects == []
+
+
+async def test_the_upstream_is_closed_with_its_context() -> None:
+    async with open_upstream(LiveSettings(Settings())) as upstream:
+        assert isinstance(upstream, NativeUpstream)
+        assert not upstream.pool._closed
+    assert upstream.pool._closed

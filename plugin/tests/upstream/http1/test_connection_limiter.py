@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Throttled
-from opensearch_ml_stream.plugin.upstream.clients.connection_limiter import ConnectionLimiter
+from opensearch_ml_stream.plugin.upstream.http1.connection_limiter import ConnectionLimiter
 from tests.upstream.virtual_time_loop import now, pending_timers
 
 KEY = "connector"

@@ -15,8 +15,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, Up
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import CircuitOpen, ReadTimedOut, UpstreamResponse
-from opensearch_ml_stream.plugin.upstream.circuit_breaker.breaking_upstream import BreakingUpstream
-from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import SharedBreakers
+from opensearch_ml_stream.plugin.upstream.circuit_breaker import BreakingUpstream, SharedBreakers
 from opensearch_ml_stream.plugin.upstream.network_errors import unreachable
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from tests.upstream.scripted_upstream import CONFIG, REQUEST

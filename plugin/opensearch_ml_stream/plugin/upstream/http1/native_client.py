@@ -1,27 +1,82 @@
-"""Upstream on the HTTP/1.1 client of `http1`, with a connection pool and `max_connection`."""
+"""The client for providers: Upstream on HTTP/1.1, with a connection pool, `max_connection` and HTTP proxies."""
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import TracebackType
+from urllib.request import getproxies_environment
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.upstream import ReadTimedOut, UpstreamResponse, network_errors
+from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse, network_errors
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
-from opensearch_ml_stream.plugin.upstream.clients.connection_limiter import ConnectionLimiter
+from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, MalformedBody
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, OpenAt, connect, open_tcp
+from opensearch_ml_stream.plugin.upstream.http1.connection_limiter import ConnectionLimiter
 from opensearch_ml_stream.plugin.upstream.http1.content_coding import decoded
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
-from opensearch_ml_stream.plugin.upstream.http1.linger import Linger
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
 from opensearch_ml_stream.plugin.upstream.http1.prepared_calls import PreparedCall, PreparedCalls
 from opensearch_ml_stream.plugin.upstream.http1.tls_connections import TLSConnector
 from opensearch_ml_stream.plugin.upstream.proxies import Proxy
 from opensearch_ml_stream.plugin.upstream.target import Target
 from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
+
+LINGER_SECONDS = 0.05
+LINGER_BYTES = 1024  # a response that sends more than this is not at its end, and it is paid for: it is closed
+
+
+class Linger(asyncio.Protocol):
+    r"""Keep a connection for the last bytes of a response whose reader has finished early.
+
+    It is the protocol of the transport until the body ends, or for LINGER_SECONDS or LINGER_BYTES at most. A decoder
+    knows from `[DONE]` that a stream is over, before the body's own end (`0\r\n\r\n`) has been received. Waiting for
+    that would delay the caller, closing would cost the next request a new connection.
+
+    `on_end` is called once, with whether the connection can be reused.
+    """
+
+    __slots__ = ("_body", "_on_end", "_remaining", "_timer", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, body: Body, on_end: Callable[[bool], None]) -> None:
+        self._transport = transport
+        self._body = body
+        self._on_end: Callable[[bool], None] | None = on_end
+        self._remaining = LINGER_BYTES
+        self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self.end)
+        transport.set_protocol(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Drop bytes of the body; end with the body, or when it has too many."""
+        try:
+            self._remaining -= len(self._body.feed(data))
+        except MalformedBody:
+            self.end()
+            return
+        if self._body.done or self._remaining < 0:
+            self.end()
+
+    def eof_received(self) -> bool:
+        """End, and let the transport close itself."""
+        self.end()
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """End."""
+        self.end()
+
+    def end(self) -> None:
+        """Wait no longer; whether the connection can be reused is as far as has been received."""
+        if self._on_end is None:
+            return
+        on_end, self._on_end = self._on_end, None
+        self._timer.cancel()
+        body = self._body
+        on_end(body.done and not body.excess and not self._transport.is_closing())
+
 
 # A reused connection that is closed this soon after a request was sent, before a byte was received, was closed by the
 # provider as idle while the request was on its way: the request was not processed, and is sent once more. Later than
@@ -203,3 +258,18 @@ async def open_tunnel(proxy: Proxy, target: Target, connection: Connection, addr
         raise network_errors.no_tunnel(proxy.authority, target.authority, head.status)
     assert connection.transport is not None
     connection.transport.set_protocol(connection)
+
+
+@asynccontextmanager
+async def open_upstream(live_settings: LiveSettings) -> AsyncIterator[Upstream]:
+    """Open an Upstream; its idle connections are closed with the context.
+
+    HTTP_PROXY, HTTPS_PROXY and NO_PROXY are read once, here.
+    """
+    resolver = Resolver()
+    upstream = NativeUpstream(live_settings, resolver, TLSContexts(), getproxies_environment())
+    try:
+        yield upstream
+    finally:
+        upstream.close()
+        resolver.close()
