@@ -50,7 +50,7 @@ STARTS = {
     "plugin.server.worker": (3, "the stop of a worker, which awaits them"),
     "plugin.store.opensearch_store": (1, "awaited by the call that starts it"),
     "plugin.upstream.http1.exchange": (2, "the timer of one exchange"),
-    "plugin.upstream.http1.native_client": (1, "the timer of one connection"),
+    "plugin.upstream.http1.client": (1, "the timer of one connection"),
     "plugin.upstream.http1.pool": (2, "a timer that the next idle connection sets again, whatever became of it"),
     "plugin.upstream.http1.tls_connections": (1, "the timer of one handshake"),
     "rest_handlers.http.response_lifecycle": (3, "a response's watch of its client, and its heartbeats after errors"),

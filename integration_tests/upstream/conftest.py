@@ -8,7 +8,7 @@ import uvloop
 
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream
-from opensearch_ml_stream.plugin.upstream.http1.native_client import open_upstream
+from opensearch_ml_stream.plugin.upstream.http1.client import open_upstream
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

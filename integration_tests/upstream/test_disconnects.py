@@ -26,7 +26,7 @@ from integration_tests.upstream.calls import CONFIG, comes_to_rest, fetch, post,
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
 from opensearch_ml_stream.plugin.upstream import Upstream
-from opensearch_ml_stream.plugin.upstream.http1.native_client import NativeUpstream
+from opensearch_ml_stream.plugin.upstream.http1.client import HTTPUpstream
 
 SILENT: list[Step] = [head(transfer_encoding="chunked") + chunk(b"data: 1\n\n"), Act.WAIT]
 
@@ -104,7 +104,7 @@ async def test_a_connection_that_takes_too_long_is_given_up(upstream: Upstream) 
 
 async def test_a_connection_is_reused_after_a_reader_that_stopped_at_the_terminator(upstream: Upstream) -> None:
     """`[DONE]` comes before the body's own end; the connection is worth waiting a moment for it."""
-    assert isinstance(upstream, NativeUpstream)
+    assert isinstance(upstream, HTTPUpstream)
     gates: list[Gate] = []
 
     def script(_: Request) -> Script:
@@ -214,7 +214,7 @@ async def test_a_reader_that_pauses_makes_the_provider_wait(upstream: Upstream) 
 
 
 async def test_random_cancels_under_load_lose_no_permit_and_no_connection(upstream: Upstream) -> None:
-    assert isinstance(upstream, NativeUpstream)
+    assert isinstance(upstream, HTTPUpstream)
     config = ClientConfig(max_connection=8, connection_timeout=10, read_timeout=10)
     chances = random.Random(7)
     async with FakeProvider(openai_stream(["a", "b", "c"], pause=0.002)) as provider:

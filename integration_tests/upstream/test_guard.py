@@ -11,8 +11,8 @@ from integration_tests.upstream.calls import CONFIG, fetch
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.upstream import addresses, special_networks
-from opensearch_ml_stream.plugin.upstream.http1.native_client import open_upstream
+from opensearch_ml_stream.plugin.upstream import addresses, special_purpose_addresses
+from opensearch_ml_stream.plugin.upstream.http1.client import open_upstream
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ async def test_a_host_is_not_looked_up_again_between_check_and_connection(monkey
 
     monkeypatch.setattr(loop, "getaddrinfo", rebinding)
     # 192.0.2.1 stands in for the public address that the attacker's DNS has at first; nothing listens there.
-    monkeypatch.setattr(special_networks, "SPECIAL_IPV4", (IPv4Network("127.0.0.0/8"),))
+    monkeypatch.setattr(special_purpose_addresses, "SPECIAL_IPV4", (IPv4Network("127.0.0.0/8"),))
     config = replace(CONFIG, connection_timeout=0.3)
     async with (
         FakeProvider(json_response({})) as provider,

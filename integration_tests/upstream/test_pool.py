@@ -9,10 +9,10 @@ from integration_tests.upstream.calls import fetch
 
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
+from opensearch_ml_stream.plugin.upstream.http1.client import open_upstream
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect, open_tcp
-from opensearch_ml_stream.plugin.upstream.http1.native_client import open_upstream
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
-from opensearch_ml_stream.plugin.upstream.tls import PLAIN
+from opensearch_ml_stream.plugin.upstream.tls_contexts import PLAIN
 
 
 def route(port: int) -> Route:

@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable, UpstreamError
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream
-from opensearch_ml_stream.plugin.upstream.http1.native_client import open_upstream
+from opensearch_ml_stream.plugin.upstream.http1.client import open_upstream
 
 UNVERIFIED = ClientConfig(connection_timeout=600, read_timeout=600, skip_ssl_verification=True)
 LOGIN = "Basic " + base64.b64encode(b"us er:p@ss").decode()

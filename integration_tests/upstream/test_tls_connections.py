@@ -1,4 +1,4 @@
-"""TLS connections of the native client: bodies that end with them, slow readers, resumed sessions, cancellation."""
+"""TLS connections of the client: bodies that end with them, slow readers, resumed sessions, cancellation."""
 
 import asyncio
 import ssl
@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream
 from opensearch_ml_stream.plugin.upstream.http1 import tls_connections
-from opensearch_ml_stream.plugin.upstream.http1.native_client import open_upstream
+from opensearch_ml_stream.plugin.upstream.http1.client import open_upstream
 
 CONFIG = ClientConfig(connection_timeout=60, read_timeout=60, skip_ssl_verification=True)
 BIG = bytes(range(256)) * 8192
@@ -215,7 +215,7 @@ class SilentServer:
 
 async def test_so_many_handshakes_are_in_progress_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tls_connections, "MAX_HANDSHAKES", 4)
-    monkeypatch.setattr(tls_connections, "TURN_SECONDS", 600)
+    monkeypatch.setattr(tls_connections, "COUNTED_SECONDS", 600)
     async with open_upstream(LiveSettings(Settings(private_ip_enabled=True))) as upstream, SilentServer() as server:
         calls = [asyncio.create_task(fetch(upstream, server.url, CONFIG)) for _ in range(6)]
         await server.has_begun(4)
@@ -233,7 +233,7 @@ async def test_servers_that_do_not_respond_keep_no_others_waiting(
     tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tls_connections, "MAX_HANDSHAKES", 2)
-    monkeypatch.setattr(tls_connections, "TURN_SECONDS", 0.01)
+    monkeypatch.setattr(tls_connections, "COUNTED_SECONDS", 0.01)
     async with (
         open_upstream(LiveSettings(Settings(private_ip_enabled=True))) as upstream,
         SilentServer() as server,

@@ -36,7 +36,7 @@ from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import watching_settings
 from opensearch_ml_stream.plugin.store.open_store import open_store
 from opensearch_ml_stream.plugin.upstream.circuit_breaker import BreakingUpstream, SharedBreakers
-from opensearch_ml_stream.plugin.upstream.http1.native_client import open_upstream
+from opensearch_ml_stream.plugin.upstream.http1.client import open_upstream
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import PassingGate, TenantGate
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits

@@ -1,4 +1,4 @@
-"""A NativeUpstream whose connections are fake transports, each with the responses of its provider."""
+"""A HTTPUpstream whose connections are fake transports, each with the responses of its provider."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,11 +8,11 @@ from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRe
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
+from opensearch_ml_stream.plugin.upstream.http1.client import HTTPUpstream
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
-from opensearch_ml_stream.plugin.upstream.http1.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.http1.pool import Route
 from opensearch_ml_stream.plugin.upstream.target import Target
-from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
+from opensearch_ml_stream.plugin.upstream.tls_contexts import TLSContexts
 from tests.upstream.fake_transport import FakeTransport
 
 ADDRESS = "93.184.216.34"
@@ -24,7 +24,7 @@ RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n[DONE]\r\n"
 
 
-class ScriptedUpstream(NativeUpstream):
+class ScriptedUpstream(HTTPUpstream):
     """Makes a connection for each script, a list of what is received after each request; then none comes about."""
 
     def __init__(self, *scripts: Iterable[bytes], settings: Settings | None = None, address: str = ADDRESS) -> None:

@@ -33,7 +33,7 @@ from opensearch_ml_stream.plugin.predictions.whole_prediction import Fetch
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
-from opensearch_ml_stream.plugin.upstream.tls import AUTHORITY, credential_of_tls
+from opensearch_ml_stream.plugin.upstream.tls_contexts import AUTHORITY, credential_of_tls
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import is_trusted, untrusted
 from opensearch_ml_stream.rest_handlers.callers import Caller
 

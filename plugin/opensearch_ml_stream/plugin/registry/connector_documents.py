@@ -15,7 +15,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, PrivateAddress, literal_address
 from opensearch_ml_stream.plugin.upstream.target import parse_target
-from opensearch_ml_stream.plugin.upstream.tls import check_mutual_tls
+from opensearch_ml_stream.plugin.upstream.tls_contexts import check_mutual_tls
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_connector_url, fill_url
 
 HIDDEN = ("credential", "connector.credential", "content", "model_content")

@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream import network_errors
-from opensearch_ml_stream.plugin.upstream import special_networks as networks
+from opensearch_ml_stream.plugin.upstream import special_purpose_addresses as networks
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import is_trusted
 
 CACHE_SECONDS = 5.0  # long enough for a burst of requests, short enough for a provider that moves
@@ -106,7 +106,7 @@ class AddressPolicy:
 
 
 def is_private(address: str) -> bool:
-    """Return whether an address is not one of the public internet: see `special_networks`.
+    """Return whether an address is not one of the public internet: see `special_purpose_addresses`.
 
     An IPv6 address that stands for an IPv4 address (mapped, NAT64) is what that one is; one that holds another in any
     other way (6to4, Teredo, SIIT, ISATAP) is private if the other is.

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.upstream import special_networks
+from opensearch_ml_stream.plugin.upstream import special_purpose_addresses
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, is_private, literal_address
 
 RESTRICTED = r"^Remote inference host name has restricted ip address: host$"
@@ -55,7 +55,7 @@ def test_what_hands_out_a_machines_credentials_is_never_reached(address: str) ->
             policy.check("host", ("8.8.8.8", address))
 
 
-@pytest.mark.parametrize("network", [*special_networks.SPECIAL_IPV4, *special_networks.SPECIAL_IPV6])
+@pytest.mark.parametrize("network", [*special_purpose_addresses.SPECIAL_IPV4, *special_purpose_addresses.SPECIAL_IPV6])
 def test_the_first_and_last_address_of_each_special_network_are_private(network: object) -> None:
     block = ip_network(str(network))
     assert is_private(str(block[0])) and is_private(str(block[-1]))

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
-from opensearch_ml_stream.plugin.upstream import tls
-from opensearch_ml_stream.plugin.upstream.tls import PLAIN, UNVERIFIED, TLSContexts, TLSKey, tls_key
+from opensearch_ml_stream.plugin.upstream import tls_contexts
+from opensearch_ml_stream.plugin.upstream.tls_contexts import PLAIN, UNVERIFIED, TLSContexts, TLSKey, tls_key
 from tests.descriptors import without_descriptors
 from tests.upstream.certificates import Certificate, handshake, issue
 
@@ -247,7 +247,7 @@ async def test_connections_with_the_same_key_share_a_context() -> None:
 
 
 async def test_the_context_used_longest_ago_is_dropped_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tls, "MAX_CONTEXTS", 2)
+    monkeypatch.setattr(tls_contexts, "MAX_CONTEXTS", 2)
     contexts = TLSContexts()
     plain, unverified = await contexts.get(PLAIN), await contexts.get(UNVERIFIED)
     assert await contexts.get(PLAIN) is plain

@@ -9,7 +9,7 @@ import pytest
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
-from opensearch_ml_stream.plugin.upstream.tls import PLAIN, UNVERIFIED
+from opensearch_ml_stream.plugin.upstream.tls_contexts import PLAIN, UNVERIFIED
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.virtual_time_loop import now, pending_timers
 

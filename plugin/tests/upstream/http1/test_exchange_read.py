@@ -123,7 +123,7 @@ async def test_chunks_that_cannot_be_parsed_fail_and_abort_the_connection() -> N
         "its chunks cannot be read. Check the port in the url"
     )
     assert transport.calls == ["abort"]
-    assert not exchange.reusable and exchange.lingering_body is None
+    assert not exchange.reusable and exchange.unfinished_body is None
 
 
 async def test_the_end_of_the_connection_after_that_of_the_body_is_no_failure() -> None:

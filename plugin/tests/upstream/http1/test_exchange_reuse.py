@@ -16,7 +16,7 @@ async def test_a_whole_response_leaves_a_connection_that_can_be_reused() -> None
     assert not exchange.reusable
     transport.receive(b"one")
     assert exchange.reusable
-    assert exchange.lingering_body is None
+    assert exchange.unfinished_body is None
     exchange.stop()
 
 
@@ -56,26 +56,26 @@ async def test_an_aborted_exchange_is_not_reusable_even_if_its_body_is_whole() -
     assert exchange.done and not exchange.reusable
 
 
-async def test_a_body_that_goes_on_is_lingering_once_all_of_it_was_read() -> None:
+async def test_a_body_that_goes_on_is_unfinished_once_all_that_came_was_read() -> None:
     exchange, transport = await start(HEAD + b"3\r\none\r\n")
-    assert exchange.lingering_body is None
+    assert exchange.unfinished_body is None
     await exchange.read()
-    body = exchange.lingering_body
+    body = exchange.unfinished_body
     assert body is not None and not body.done
     transport.receive(b"3\r\ntwo\r\n")
-    assert exchange.lingering_body is None
+    assert exchange.unfinished_body is None
     await exchange.read()
-    assert exchange.lingering_body is body
+    assert exchange.unfinished_body is body
     exchange.stop()
 
 
-async def test_a_body_that_a_sink_takes_is_lingering_too() -> None:
+async def test_a_body_that_a_sink_takes_is_unfinished_too() -> None:
     exchange, transport = await start(HEAD)
     task = asyncio.create_task(exchange.pump(lambda data: False))
     await asyncio.sleep(0)
     transport.receive(b"3\r\none\r\n")
     assert await task is False
-    assert exchange.lingering_body is not None
+    assert exchange.unfinished_body is not None
     exchange.stop()
 
 
@@ -91,18 +91,18 @@ async def test_a_body_that_a_sink_takes_is_lingering_too() -> None:
     ],
     ids=["the provider closes it", "done", "closing", "cut", "malformed", "ended with the connection"],
 )
-async def test_nothing_lingers_on_a_connection_that_is_of_no_use(
+async def test_no_body_is_unfinished_on_a_connection_that_is_of_no_use(
     received: bytes, event: Callable[[FakeTransport], None]
 ) -> None:
     exchange, transport = await start(received)
     event(transport)
-    assert exchange.lingering_body is None
+    assert exchange.unfinished_body is None
     exchange.stop()
 
 
-async def test_nothing_lingers_while_reading_is_paused() -> None:
+async def test_no_body_is_unfinished_while_reading_is_paused() -> None:
     exchange, _ = await start(LENGTH_HEAD % (2 * HIGH_WATER_BYTES) + bytes(HIGH_WATER_BYTES + 1))
-    assert exchange.lingering_body is None
+    assert exchange.unfinished_body is None
     await exchange.read()
-    assert exchange.lingering_body is not None
+    assert exchange.unfinished_body is not None
     exchange.stop()

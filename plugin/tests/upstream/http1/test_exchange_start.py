@@ -27,7 +27,7 @@ async def test_the_exchange_is_there_before_a_response_can_come() -> None:
     assert transport.calls == ["set_protocol", "write"]
     assert transport.protocol is exchange
     assert not task.done()
-    assert not exchange.reusable and exchange.lingering_body is None
+    assert not exchange.reusable and exchange.unfinished_body is None
     task.cancel()
 
 

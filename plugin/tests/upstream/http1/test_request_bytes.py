@@ -8,7 +8,7 @@ from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.upstream.http1.prepared_calls import PreparedCalls, request_head
+from opensearch_ml_stream.plugin.upstream.http1.prepared_requests import PreparedRequests, request_head
 from opensearch_ml_stream.plugin.upstream.proxies import Proxy
 from opensearch_ml_stream.plugin.upstream.target import parse_target
 
@@ -18,7 +18,7 @@ def request(headers: Mapping[str, str] | None = None, method: str = "POST", body
 
 
 def bytes_of(made: ProviderRequest) -> bytes:
-    call = PreparedCalls(LiveSettings(Settings()), {}).get(made, ClientConfig(), {}, "connector")
+    call = PreparedRequests(LiveSettings(Settings()), {}).get(made, ClientConfig(), {}, "connector")
     return call.request_bytes(made.body)
 
 

@@ -1,6 +1,6 @@
 """An Upstream that takes the connection apart into the steps of a diagnosis: resolve, connect, tls.
 
-It uses the functions of `NativeUpstream`, on a connection of its own: no connection is reused, no name is cached, and
+It uses the functions of `HTTPUpstream`, on a connection of its own: no connection is reused, no name is cached, and
 `max_connection` and the circuit breaker do not apply.
 """
 
@@ -25,11 +25,11 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import Findings, 
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse, network_errors
 from opensearch_ml_stream.plugin.upstream.addresses import PrivateAddress, Resolver
+from opensearch_ml_stream.plugin.upstream.http1.client import HTTPUpstream
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect, open_tcp
-from opensearch_ml_stream.plugin.upstream.http1.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.http1.pool import Route
 from opensearch_ml_stream.plugin.upstream.target import Target
-from opensearch_ml_stream.plugin.upstream.tls import UNVERIFIED, TLSContexts
+from opensearch_ml_stream.plugin.upstream.tls_contexts import UNVERIFIED, TLSContexts
 
 NETWORK_STEPS: tuple[StepName, ...] = ("resolve", "connect", "tls")
 MAX_SHOWN_ADDRESSES = 20
@@ -43,7 +43,7 @@ class DiagnosingUpstream:
     """Opens one call of a provider, in steps."""
 
     def __init__(self, live: LiveSettings, log: StepLog, times: CallTimes) -> None:
-        self._native = _SteppedConnections(live, log, times)
+        self._client = _SteppedConnections(live, log, times)
         self._log = log
         self._times = times
 
@@ -55,16 +55,16 @@ class DiagnosingUpstream:
         self._times.begin()
         self._times.attempts += 1
         self._log.forget(NETWORK_STEPS)
-        async with self._native.open(request, config, tls, pool_key) as response:
+        async with self._client.open(request, config, tls, pool_key) as response:
             yield ObservedResponse(response, self._times)
 
     def close(self) -> None:
         """Close the connection, which no other call will use."""
-        self._native.close()
+        self._client.close()
 
 
-class _SteppedConnections(NativeUpstream):
-    """The native client, each of whose connections is opened in steps."""
+class _SteppedConnections(HTTPUpstream):
+    """The client for providers, each of whose connections is opened in steps."""
 
     def __init__(self, live: LiveSettings, log: StepLog, times: CallTimes) -> None:
         super().__init__(live, Resolver(), TLSContexts(), getproxies_environment())
@@ -77,7 +77,7 @@ class _SteppedConnections(NativeUpstream):
         self._resolver.close()
 
     async def connect(self, target: Target, route: Route, seconds: float) -> Connection:
-        """See NativeUpstream.connect. As there, an address whose TLS fails gives way to the next."""
+        """See HTTPUpstream.connect. As there, an address whose TLS fails gives way to the next."""
         if route.proxy is not None:
             self._log.skip(NETWORK_STEPS, "not shown, as the call goes through an HTTP proxy")
             connection = await super().connect(target, route, seconds)

@@ -22,8 +22,8 @@ from opensearch_ml_stream.extensions.runtimes.service.runtime_models import Runt
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
-from opensearch_ml_stream.plugin.upstream.http1.native_client import NativeUpstream
-from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
+from opensearch_ml_stream.plugin.upstream.http1.client import HTTPUpstream
+from opensearch_ml_stream.plugin.upstream.tls_contexts import TLSContexts
 from opensearch_ml_stream.runtimes.host.engine_socket import FAILED
 
 TELL_SECONDS = 10.0  # for the process beside a server to give its address
@@ -60,7 +60,7 @@ class EngineCalls(AbstractAsyncContextManager["EngineCalls"]):
             trusted_connector_private_endpoints_regex=(),
             restricted_ip_patterns=(),
         )
-        self._upstream = NativeUpstream(LiveSettings(loopback), self._resolver, TLSContexts())
+        self._upstream = HTTPUpstream(LiveSettings(loopback), self._resolver, TLSContexts())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

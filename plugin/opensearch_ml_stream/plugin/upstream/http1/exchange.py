@@ -42,7 +42,7 @@ class Exchange(asyncio.Protocol):
     from the first three states to failed. Entering failed aborts the connection.
 
     `start` comes first, once; `read` and `pump` after it, one call at a time. `stop` ends the timer in any state,
-    `abort` also the connection. Only a done exchange can be `reusable`, only a streaming one has a `lingering_body`.
+    `abort` also the connection. Only a done exchange can be `reusable`, only a streaming one has a `unfinished_body`.
 
     Who relays a request calls `begin` in place of `start`, which limits no silence, and `next_head` until the head is
     final. What is left of the request goes out by `write` and `drain`, beside `next_head` and `read`.
@@ -140,7 +140,7 @@ class Exchange(asyncio.Protocol):
         )
 
     @property
-    def lingering_body(self) -> Body | None:
+    def unfinished_body(self) -> Body | None:
         """The body if it is incomplete, all received bytes of it were read and the connection is good, else None."""
         good = self.keep_alive and not self._paused and not self._unread and self._failure is None
         return self._body if good and not self.done and not self._transport.is_closing() else None

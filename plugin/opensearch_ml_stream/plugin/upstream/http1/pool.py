@@ -8,7 +8,7 @@ from math import inf
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
 from opensearch_ml_stream.plugin.upstream.proxies import Proxy
-from opensearch_ml_stream.plugin.upstream.tls import TLSKey
+from opensearch_ml_stream.plugin.upstream.tls_contexts import TLSKey
 
 IDLE_SECONDS = 30.0  # servers close theirs after 5 (uvicorn, node) to 75 (nginx) seconds
 

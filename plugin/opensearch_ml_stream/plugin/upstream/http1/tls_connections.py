@@ -17,7 +17,7 @@ from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, Op
 # A step of a handshake takes up to a millisecond of CPU, and the steps of so many may come in one round of the loop.
 MAX_HANDSHAKES = 16
 # A peer that has not responded by then is not counted any more: it must not keep others waiting.
-TURN_SECONDS = 1.0
+COUNTED_SECONDS = 1.0
 HANDSHAKE_SECONDS = 24 * 3600.0  # the loop's own limit, longer than any connection_timeout
 
 MAX_SESSIONS = 256  # a session takes some 6 KiB
@@ -99,7 +99,7 @@ class TLSConnector:
     def __init__(self) -> None:
         self._sessions = ResumableSessions(time.monotonic)
         self._object_class = _resuming(self._sessions)
-        self._turns = asyncio.Semaphore(MAX_HANDSHAKES)
+        self._handshakes = asyncio.Semaphore(MAX_HANDSHAKES)
 
     async def open(
         self, context: ssl.SSLContext, host: str, open_tcp: OpenAt, connection: Connection, address: str
@@ -121,11 +121,11 @@ class TLSConnector:
 
     async def _open(self, peer: Peer, open_tcp: OpenAt, connection: Connection, address: str) -> None:
         await open_tcp(connection, address)
-        await self._turns.acquire()
-        with ExitStack() as turn:
-            turn.callback(self._turns.release)
-            timer = connection.loop.call_later(TURN_SECONDS, turn.close)
-            turn.callback(timer.cancel)
+        await self._handshakes.acquire()
+        with ExitStack() as counted:
+            counted.callback(self._handshakes.release)
+            timer = connection.loop.call_later(COUNTED_SECONDS, counted.close)
+            counted.callback(timer.cancel)
             await self._handshake(peer, connection)
 
     async def _handshake(self, peer: Peer, connection: Connection) -> None:

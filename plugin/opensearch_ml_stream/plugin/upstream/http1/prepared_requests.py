@@ -12,7 +12,7 @@ from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
 from opensearch_ml_stream.plugin.upstream.http1.pool import Route
 from opensearch_ml_stream.plugin.upstream.proxies import Proxy, proxy_for
 from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
-from opensearch_ml_stream.plugin.upstream.tls import PLAIN, UNVERIFIED, tls_key
+from opensearch_ml_stream.plugin.upstream.tls_contexts import PLAIN, UNVERIFIED, tls_key
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -64,7 +64,7 @@ _Key = tuple[str, str, str, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedCall:
+class PreparedRequest:
     """A call without its body. It holds for one config and one state of the settings.
 
     `head` is without the length and the last line's end; `always_has_length` says whether an empty body has one too.
@@ -84,18 +84,18 @@ class PreparedCall:
         return self.head + b"\r\n\r\n"
 
 
-class PreparedCalls:
+class PreparedRequests:
     """The last calls that were prepared, MAX_PREPARED at most."""
 
     def __init__(self, live: LiveSettings, proxies: Mapping[str, str]) -> None:
         self._live = live
         self._proxies = proxies
-        self._calls: dict[_Key, PreparedCall] = {}
+        self._calls: dict[_Key, PreparedRequest] = {}
         self._policy: tuple[Settings, AddressPolicy] = (live.current, AddressPolicy.of(live.current))
 
     def get(
         self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str
-    ) -> PreparedCall:
+    ) -> PreparedRequest:
         """Return the call of a request; `tls` and `pool_key` as `Upstream.open` has them.
 
         InvalidRequest if the URL cannot be called, or if HTTP does not allow the method or a header; Unavailable if
@@ -118,7 +118,7 @@ class PreparedCalls:
 
     def _prepare(
         self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str
-    ) -> PreparedCall:
+    ) -> PreparedRequest:
         target = parse_target(request.url)
         key = tls_key(request.url, config, tls)
         policy = self.policy()
@@ -126,7 +126,7 @@ class PreparedCalls:
             policy = policy.for_url(request.url)
         proxy = proxy_for(target, self._proxies)
         route = Route(pool_key, target.scheme, target.host, target.port, key, policy, proxy)
-        return PreparedCall(
+        return PreparedRequest(
             target,
             route,
             request_head(request, target, proxy if target.scheme == "http" else None),
@@ -135,7 +135,7 @@ class PreparedCalls:
             self._live.current,
         )
 
-    def _keep(self, key: _Key, call: PreparedCall) -> None:
+    def _keep(self, key: _Key, call: PreparedRequest) -> None:
         if len(call.head) > MAX_KEPT_HEAD_BYTES or call.route.tls not in (PLAIN, UNVERIFIED):  # certificates may change
             return
         if len(self._calls) >= MAX_PREPARED:

@@ -5,7 +5,7 @@ import sys
 
 from integration_tests.structure.modules import CHECKOUT, modules
 
-SCRIPT = CHECKOUT / "scripts" / "special_networks.py"
+SCRIPT = CHECKOUT / "scripts" / "special_purpose_addresses.py"
 IANA_CSV = """Address Block,Name,RFC,Globally Reachable
 10.0.0.0/8,Private-Use,[RFC1918],False
 "192.0.0.170/32, 192.0.0.171/32",NAT64/DNS64 Discovery,[RFC8880],False
@@ -19,7 +19,7 @@ IANA_CSV = """Address Block,Name,RFC,Globally Reachable
 def test_the_module_is_made_of_the_csv_file() -> None:
     code = f"import runpy; print(runpy.run_path({str(SCRIPT)!r})['module_text'](), end='')"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    module = modules()["plugin.upstream.special_networks"]
+    module = modules()["plugin.upstream.special_purpose_addresses"]
     assert module.read_text("utf-8") == made
 
 

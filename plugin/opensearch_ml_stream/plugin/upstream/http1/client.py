@@ -19,20 +19,20 @@ from opensearch_ml_stream.plugin.upstream.http1.connection_limiter import Connec
 from opensearch_ml_stream.plugin.upstream.http1.content_coding import decoded
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
-from opensearch_ml_stream.plugin.upstream.http1.prepared_calls import PreparedCall, PreparedCalls
+from opensearch_ml_stream.plugin.upstream.http1.prepared_requests import PreparedRequest, PreparedRequests
 from opensearch_ml_stream.plugin.upstream.http1.tls_connections import TLSConnector
 from opensearch_ml_stream.plugin.upstream.proxies import Proxy
 from opensearch_ml_stream.plugin.upstream.target import Target
-from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
+from opensearch_ml_stream.plugin.upstream.tls_contexts import TLSContexts
 
-LINGER_SECONDS = 0.05
-LINGER_BYTES = 1024  # a response that sends more than this is not at its end, and it is paid for: it is closed
+DRAIN_SECONDS = 0.05
+DRAIN_BYTES = 1024  # a response that sends more than this is not at its end, and it is paid for: it is closed
 
 
-class Linger(asyncio.Protocol):
+class BodyDrain(asyncio.Protocol):
     r"""Keep a connection for the last bytes of a response whose reader has finished early.
 
-    It is the protocol of the transport until the body ends, or for LINGER_SECONDS or LINGER_BYTES at most. A decoder
+    It is the protocol of the transport until the body ends, or for DRAIN_SECONDS or DRAIN_BYTES at most. A decoder
     knows from `[DONE]` that a stream is over, before the body's own end (`0\r\n\r\n`) has been received. Waiting for
     that would delay the caller, closing would cost the next request a new connection.
 
@@ -45,8 +45,8 @@ class Linger(asyncio.Protocol):
         self._transport = transport
         self._body = body
         self._on_end: Callable[[bool], None] | None = on_end
-        self._remaining = LINGER_BYTES
-        self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self.end)
+        self._remaining = DRAIN_BYTES
+        self._timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self.end)
         transport.set_protocol(self)
 
     def data_received(self, data: bytes) -> None:
@@ -84,20 +84,20 @@ class Linger(asyncio.Protocol):
 STALE_SECONDS = 1.0
 
 
-class NativeUpstream:
+class HTTPUpstream:
     """An Upstream that reuses connections by connector, host and TLS. `proxies` as for `proxy_for`, none by default."""
 
     def __init__(
         self, live: LiveSettings, resolver: Resolver, contexts: TLSContexts, proxies: Mapping[str, str] | None = None
     ) -> None:
         self.pool = ConnectionPool()
-        self.lingering: dict[AbstractAsyncContextManager[UpstreamResponse], Linger] = {}  # by their calls
+        self.draining: dict[AbstractAsyncContextManager[UpstreamResponse], BodyDrain] = {}  # by their calls
         self.limiter = ConnectionLimiter()
         self._resolver = resolver
         self._contexts = contexts
         self._tls_connector = TLSConnector()
         self._live = live
-        self.prepared = PreparedCalls(live, proxies or {})
+        self.prepared = PreparedRequests(live, proxies or {})
 
     def open(
         self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str = ""
@@ -147,21 +147,21 @@ class NativeUpstream:
     def close(self) -> None:
         """Close idle connections, and those that wait for the end of a body; those in use end with their calls."""
         self.pool.close()
-        for linger in tuple(self.lingering.values()):
-            linger.end()
+        for drain in tuple(self.draining.values()):
+            drain.end()
 
 
 class _Call(AbstractAsyncContextManager[UpstreamResponse]):
     """One call: whatever happens inside, connection and limiter are released exactly once.
 
-    Its connection goes to the pool if the response is whole and the provider keeps it open. It lingers if the caller
+    Its connection goes to the pool if the response is whole and the provider keeps it open. It is drained if the caller
     has what it wanted (`[DONE]`), but not the body's last bytes. Else, as after an error or a cancellation, it is
     aborted, so that the provider stops its work.
     """
 
     __slots__ = ("_call", "_connection", "_data", "_exchange", "_upstream")
 
-    def __init__(self, upstream: NativeUpstream, call: PreparedCall, data: bytes) -> None:
+    def __init__(self, upstream: HTTPUpstream, call: PreparedRequest, data: bytes) -> None:
         self._upstream = upstream
         self._call = call
         self._data = data
@@ -195,8 +195,8 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         exchange.stop()
         if exchange.reusable:
             self._release(True)
-        elif kind is None and (body := exchange.lingering_body) is not None:
-            self._upstream.lingering[self] = Linger(connection.transport, body, self._end_linger)
+        elif kind is None and (body := exchange.unfinished_body) is not None:
+            self._upstream.draining[self] = BodyDrain(connection.transport, body, self._end_drain)
         else:
             self._close()
 
@@ -220,8 +220,8 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
             return None
         return exchange
 
-    def _end_linger(self, reusable: bool) -> None:
-        del self._upstream.lingering[self]
+    def _end_drain(self, reusable: bool) -> None:
+        del self._upstream.draining[self]
         self._release(reusable)
 
     def _release(self, reusable: bool) -> None:
@@ -267,7 +267,7 @@ async def open_upstream(live_settings: LiveSettings) -> AsyncIterator[Upstream]:
     HTTP_PROXY, HTTPS_PROXY and NO_PROXY are read once, here.
     """
     resolver = Resolver()
-    upstream = NativeUpstream(live_settings, resolver, TLSContexts(), getproxies_environment())
+    upstream = HTTPUpstream(live_settings, resolver, TLSContexts(), getproxies_environment())
     try:
         yield upstream
     finally:

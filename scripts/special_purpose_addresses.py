@@ -1,7 +1,7 @@
-"""Make the table of special-purpose networks from scripts/special_networks.csv.
+"""Make the table of special-purpose networks from scripts/special_purpose_addresses.csv.
 
-    python scripts/special_networks.py                  # write upstream/special_networks.py
-    python scripts/special_networks.py --missing FILE   # name the blocks of an IANA registry's CSV file not covered
+    python scripts/special_purpose_addresses.py                 # write upstream/special_purpose_addresses.py
+    python scripts/special_purpose_addresses.py --missing FILE  # name blocks of an IANA registry's CSV file not covered
 
 IANA's files: https://www.iana.org/assignments/iana-ipv4-special-registry/iana-ipv4-special-registry-1.csv and
 https://www.iana.org/assignments/iana-ipv6-special-registry/iana-ipv6-special-registry-1.csv.
@@ -15,10 +15,10 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SOURCE = HERE / "special_networks.csv"
-MODULE = HERE.parent / "plugin/opensearch_ml_stream/plugin/upstream/special_networks.py"
+SOURCE = HERE / "special_purpose_addresses.csv"
+MODULE = HERE.parent / "plugin/opensearch_ml_stream/plugin/upstream/special_purpose_addresses.py"
 
-_HEAD = '''"""Special-purpose networks and names. Made by scripts/special_networks.py: change its CSV file, not this.
+_HEAD = '''"""Special-purpose networks and names, made by scripts/special_purpose_addresses.py from its CSV file.
 
 {state}
 """

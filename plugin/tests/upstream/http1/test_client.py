@@ -1,4 +1,4 @@
-"""One call of the native client: its connection is kept or closed, and the limiter is released once."""
+"""One call of the client: its connection is kept or closed, and the limiter is released once."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""Special-purpose networks and names. Made by scripts/special_networks.py: change its CSV file, not this.
+"""Special-purpose networks and names, made by scripts/special_purpose_addresses.py from its CSV file.
 
 State: the registries as of October 2025, typed in by hand, not downloaded.
 """

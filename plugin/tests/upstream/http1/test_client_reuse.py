@@ -1,4 +1,4 @@
-"""Which idle connection the native client takes, and what it does when that was closed unnoticed."""
+"""Which idle connection the client takes, and what it does when that was closed unnoticed."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
 from opensearch_ml_stream.plugin.upstream.http1.pool import Route
 from opensearch_ml_stream.plugin.upstream.target import parse_target
-from opensearch_ml_stream.plugin.upstream.tls import PLAIN, UNVERIFIED
+from opensearch_ml_stream.plugin.upstream.tls_contexts import PLAIN, UNVERIFIED
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.scripted_upstream import (
     ADDRESS,

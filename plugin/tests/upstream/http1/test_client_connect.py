@@ -1,4 +1,4 @@
-"""The native client connects to the addresses that the policy allows, and to no others."""
+"""The client connects to the addresses that the policy allows, and to no others."""
 
 import asyncio
 import ssl
@@ -11,9 +11,9 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
+from opensearch_ml_stream.plugin.upstream.http1.client import HTTPUpstream, open_upstream
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
-from opensearch_ml_stream.plugin.upstream.http1.native_client import NativeUpstream, open_upstream
-from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts
+from opensearch_ml_stream.plugin.upstream.tls_contexts import PLAIN, TLSContexts
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.scripted_upstream import RESPONSE, SENT, fetch
 
@@ -51,9 +51,9 @@ class FakeNetwork:
         raise ConnectionResetError
 
 
-def native(settings: Settings | None = None) -> tuple[NativeUpstream, TLSContexts]:
+def client(settings: Settings | None = None) -> tuple[HTTPUpstream, TLSContexts]:
     contexts = TLSContexts()
-    return NativeUpstream(LiveSettings(settings or Settings()), Resolver(), contexts), contexts
+    return HTTPUpstream(LiveSettings(settings or Settings()), Resolver(), contexts), contexts
 
 
 def get(url: str) -> ProviderRequest:
@@ -62,7 +62,7 @@ def get(url: str) -> ProviderRequest:
 
 async def test_a_provider_is_reached_at_its_first_address(monkeypatch: pytest.MonkeyPatch) -> None:
     network = FakeNetwork(monkeypatch, "8.8.8.8", "8.8.4.4")
-    upstream, _ = native()
+    upstream, _ = client()
     assert await fetch(upstream) == b"ok"
     assert network.connects == [("8.8.8.8", 80, {})]
     assert network.transports[0].written == [SENT]
@@ -72,7 +72,7 @@ async def test_a_provider_over_tls_is_verified_for_its_name_by_the_context_of_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     network = FakeNetwork(monkeypatch, "8.8.8.8")
-    upstream, contexts = native()
+    upstream, contexts = client()
     with pytest.raises(UpstreamError, match="Connection reset"):
         await fetch(upstream, get("https://provider.example:8443/"))
     assert network.connects == [("8.8.8.8", 8443, {})]
@@ -97,7 +97,7 @@ async def test_an_address_that_is_not_allowed_is_never_connected_to(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, addresses: list[str], problem: str
 ) -> None:
     network = FakeNetwork(monkeypatch, *addresses)
-    upstream, _ = native(settings)
+    upstream, _ = client(settings)
     with pytest.raises(MLStreamError, match=problem):
         await fetch(upstream, get("http://provider.example/v1"))
     assert network.connects == []
@@ -106,7 +106,7 @@ async def test_an_address_that_is_not_allowed_is_never_connected_to(
 
 async def test_a_host_that_is_an_address_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     network = FakeNetwork(monkeypatch)
-    upstream, _ = native()
+    upstream, _ = client()
     with pytest.raises(InvalidRequest, match=r"private ip address: 127\.1$"):
         await fetch(upstream, get("http://127.1/"))
     assert network.connects == []
@@ -114,6 +114,6 @@ async def test_a_host_that_is_an_address_is_checked_too(monkeypatch: pytest.Monk
 
 async def test_the_upstream_is_closed_with_its_context() -> None:
     async with open_upstream(LiveSettings(Settings())) as upstream:
-        assert isinstance(upstream, NativeUpstream)
+        assert isinstance(upstream, HTTPUpstream)
         assert not upstream.pool._closed
     assert upstream.pool._closed
