@@ -14,8 +14,9 @@ from opensearch_ml_stream.plugin.settings.endpoint_permissions import (
     EndpointPermissions,
     origin_pattern,
 )
-from opensearch_ml_stream.plugin.upstream.allowing_endpoints import has_private_address, is_allowed
+from opensearch_ml_stream.plugin.upstream.addresses import has_private_address
 from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
+from opensearch_ml_stream.plugin.upstream.trusted_endpoints import is_allowed
 
 endpoints_app = typer.Typer(no_args_is_help=True, help="The servers that connectors may call.")
 

@@ -13,7 +13,8 @@ from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 
-# Takes bytes of a body as they come, in the connection's own callback; False: no more for now. Must not raise.
+# Called with bytes of a body as they come, in the connection's own callback. It returns False to get no more for now,
+# and must not raise.
 Sink = Callable[[bytes], bool]
 
 
@@ -40,7 +41,7 @@ class UpstreamResponse(Protocol):
         ...
 
     def limit_silence(self, seconds: float) -> None:
-        """Let the provider be silent for so long from now on, if the connector's `read_timeout` is not less anyway."""
+        """Limit the provider's silence to so many seconds from now on, unless `read_timeout` is less."""
         ...
 
     def fail(self, error: UpstreamError) -> None:

@@ -1,7 +1,7 @@
-"""Resolves the hosts of providers, and checks every address against the policy that the settings make.
+"""The addresses of providers: look them up, and check each against the policy that the settings make.
 
-The connection goes to the address that was checked, not to the name, so a DNS response that changes between check and
-connection (rebinding) gains nothing.
+The connection goes to the address that was checked, not to the name. So an attacker gains nothing from a DNS response
+that changes between the check and the connection (rebinding).
 """
 
 import asyncio
@@ -28,6 +28,8 @@ _LAST_32_BITS = tuple(
 )
 _NAT64_48 = IPv6Network("64:ff9b:1::/48")  # RFC 6052, section 2.2: the address around bits 64 to 71
 _ISATAP = (0x00005EFE, 0x02005EFE)  # RFC 5214, section 6.1: the upper half of the interface identifier
+
+_PRIVATE_SUFFIXES = (".local", ".localhost", ".internal", ".lan", ".home.arpa", ".svc", ".cluster.local")
 
 Address = IPv4Address | IPv6Address
 
@@ -117,7 +119,7 @@ def is_private(address: str) -> bool:
 def literal_address(host: str) -> str | None:
     """Return the address that a host spells out, None for a name.
 
-    Accepts every form that the system's resolver does: 2130706433, 0x7f.1, 0177.0.0.1, ::ffff:127.0.0.1.
+    It takes every form that the system's resolver takes: 2130706433, 0x7f.1, 0177.0.0.1, ::ffff:127.0.0.1.
     """
     try:
         return str(ip_address(host))
@@ -127,6 +129,19 @@ def literal_address(host: str) -> str | None:
         return str(IPv4Address(socket.inet_aton(host)))
     except (OSError, UnicodeEncodeError):
         return None
+
+
+def has_private_address(host: str) -> bool:
+    """Return whether the host has a private address, as far as this machine knows. Waits for name servers."""
+    literal = literal_address(host)
+    if literal is not None:
+        return is_private(literal)
+    if "." not in host or host.endswith(_PRIVATE_SUFFIXES):  # of a container or service, which has no other
+        return True
+    try:
+        return any(is_private(str(entry[4][0])) for entry in socket.getaddrinfo(host, None))
+    except OSError:
+        return False
 
 
 class Resolver:

@@ -60,7 +60,7 @@ class SharedBreakers:
             self.failing.prepare()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.failing.close()
 
     def wait_seconds(self, key: str) -> float:
@@ -138,10 +138,10 @@ Report = Callable[[str, str], None]
 
 
 class BreakingUpstream:
-    """An Upstream that leaves the provider of a connector alone while its breaker is open.
+    """An Upstream that does not call the provider of a connector while its breaker is open.
 
     A failure is a call without a response head, or with a status of 500 and more: the provider is down, or overloaded.
-    Any other response says that it is there.
+    Any other response shows that it works.
     """
 
     def __init__(self, upstream: Upstream, breakers: SharedBreakers, live: LiveSettings, report: Report) -> None:
@@ -240,5 +240,5 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
 
 
 def _complain(error: OSError) -> None:
-    """Say that breakers cannot work; the provider is called as if there were none."""
+    """Log that breakers cannot work; the provider is called as if there were none."""
     log.warning("Circuit breakers cannot be kept (%s); is the disk full, or a worker stopped?", error.strerror)

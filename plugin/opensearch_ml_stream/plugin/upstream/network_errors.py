@@ -25,7 +25,7 @@ _OF_THIS_MACHINE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, err
 class BrokenConnection(UpstreamError):
     """A connection that could not be opened, or broke. `problem` says how, without the host and what to check.
 
-    `is_ours`: this machine lacks something, which says nothing about the provider.
+    `is_ours`: this machine lacks something, the provider may be well.
     """
 
     def __init__(self, reason: str, problem: str, *, is_ours: bool = False) -> None:

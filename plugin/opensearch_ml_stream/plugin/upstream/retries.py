@@ -43,7 +43,7 @@ async def open_with_retries(
     """Open a response by `upstream.open`, again after 429, 5xx and broken connections as `config` says.
 
     The outcome of the last attempt is the caller's: its response, whatever its status, or its error. A provider that
-    was silent for `read_timeout` is not called again; it may well be at work, and it may be paid for.
+    was silent for `read_timeout` is not called again: it may be at work, and the work may be paid for.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + config.retry_timeout_seconds

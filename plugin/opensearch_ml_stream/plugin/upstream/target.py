@@ -1,7 +1,7 @@
-"""Parses a provider's URL into what a connection and a request line need; what is odd is refused, not repaired.
+"""Parses a provider's URL into the parts that a connection and a request need. Unusual URLs are refused, not repaired.
 
-Two parsers that read one URL in two ways are how a URL passes a check and then goes elsewhere. So there is one parser,
-whose result is both checked and called, and it takes plain URLs only.
+If a check and a call parsed a URL differently, it could pass the check and be called elsewhere. So one parser serves
+both, and it takes plain URLs only.
 """
 
 import re

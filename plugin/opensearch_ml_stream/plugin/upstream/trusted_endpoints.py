@@ -10,6 +10,7 @@ from opensearch_ml_stream.connectors.rendering.template import ConnectorParamete
 from opensearch_ml_stream.connectors.rendering.unfilled_values import left_in_url, with_stand_ins
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.endpoint_patterns import EndpointPattern, compile_endpoint
+from opensearch_ml_stream.plugin.settings.endpoint_permissions import EndpointPermissions
 from opensearch_ml_stream.plugin.upstream.target import parse_target
 
 _NOT_TRUSTED = "Connector URL is not matching the trusted connector endpoint regex"
@@ -61,6 +62,16 @@ def is_trusted(url: str, patterns: tuple[str, ...]) -> bool:
     """Return whether one of the patterns allows a URL. InvalidRequest if it cannot be called."""
     target = parse_target(url)
     return any(pattern.matches(origin, target.path) for pattern in _compile(patterns) for origin in target.origins)
+
+
+def is_allowed(endpoint: str, permissions: EndpointPermissions, *, needs_private: bool) -> bool:
+    """Return whether all that the server needs is allowed by patterns of whatever form."""
+    if not is_trusted(endpoint, permissions.patterns):
+        return False
+    if not needs_private:
+        return True
+    private = permissions.private_patterns
+    return permissions.private_allowed and (not private or is_trusted(endpoint, private))
 
 
 def fill_url(url: str, parameters: Mapping[str, str]) -> str:

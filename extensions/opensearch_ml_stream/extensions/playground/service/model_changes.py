@@ -15,8 +15,9 @@ from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings
 from opensearch_ml_stream.plugin.settings.endpoint_permissions import EndpointPermissions, origin_pattern
 from opensearch_ml_stream.plugin.store import Index, Store
-from opensearch_ml_stream.plugin.upstream.allowing_endpoints import has_private_address, is_allowed
+from opensearch_ml_stream.plugin.upstream.addresses import has_private_address
 from opensearch_ml_stream.plugin.upstream.target import parse_target
+from opensearch_ml_stream.plugin.upstream.trusted_endpoints import is_allowed
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 _OF_THE_SIDECAR = "_"  # prefix of parameters for the sidecar, not for the provider

@@ -1,1 +1,1 @@
-"""An HTTP/1.1 client for streams: httptools parses heads and chunks, and no task or queue stands before the reader."""
+"""An HTTP/1.1 client for streams. httptools parses heads and chunks; bytes reach the reader without a task or queue."""

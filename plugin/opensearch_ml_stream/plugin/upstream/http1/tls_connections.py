@@ -1,6 +1,6 @@
-"""TLS connections to providers, whose handshakes are limited in number and resume the sessions of earlier connections.
+"""TLS connections to providers, by the event loop's TLS.
 
-The event loop encrypts and decrypts, on top of the transport of the TCP connection.
+New connections resume the sessions of earlier ones, and a limited number of handshakes is in progress at a time.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ from functools import partial
 
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, OpenAt
 
-# A step of a handshake takes up to a millisecond of CPU, and the steps of so many may come in one round of the loop.
+# In progress at a time. A step of each may come in one round of the loop, and takes up to a millisecond of CPU.
 MAX_HANDSHAKES = 16
-# A peer that has not responded by then is not counted any more: it must not keep others waiting.
+# A handshake counts for so long at most: peers that do not respond must not keep others waiting.
 COUNTED_SECONDS = 1.0
 HANDSHAKE_SECONDS = 24 * 3600.0  # the loop's own limit, longer than any connection_timeout
 
 MAX_SESSIONS = 256  # a session takes some 6 KiB
-# A resumed session is not asked for its certificate again: an expired one is noticed after this.
+# The certificate of a resumed session is not checked again: one that has expired is noticed after this.
 SESSION_SECONDS = 600.0
 RENEW_SECONDS = 60.0  # reading a session costs some 100 microseconds, which not every connection need spend
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """With whom a session was agreed, and by which certificates and checks."""
+    """The server of a session, and the context that has the certificates and checks by which it was agreed."""
 
     context: ssl.SSLContext
     host: str
@@ -44,8 +44,8 @@ class _Kept:
 class ResumableSessions:
     """The last session of each peer, at most MAX_SESSIONS; the least recently used is dropped first.
 
-    A session is used for more than one connection: that shows who listens that they come from the same client, which
-    the addresses of a server show anyway.
+    A session is used for several connections. Who listens can tell by it that they come from one client, as by the
+    client's address.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -85,7 +85,7 @@ class ResumableSessions:
             self._kept.popitem(last=False)
 
     def forget(self, peer: Peer) -> None:
-        """Drop the session of a peer, which did not like it."""
+        """Drop the session of a peer that may have refused it."""
         self._kept.pop(peer, None)
 
 
@@ -116,7 +116,7 @@ class TLSConnector:
             if not has_session:
                 raise
             connection.abort()
-            self._sessions.forget(peer)  # whatever the peer did not like, it has accepted connections without it
+            self._sessions.forget(peer)  # which may be what the peer refused
             await self._open(peer, open_tcp, connection, address)
 
     async def _open(self, peer: Peer, open_tcp: OpenAt, connection: Connection, address: str) -> None:
