@@ -32,6 +32,8 @@ TESTED = (
     "opensearch-ml-stream settings",
     # By integration_tests/faults/processes/test_failures_inside.py:
     "The background task",
+    # By integration_tests/upstream/test_proxies.py:
+    "HTTPS_PROXY=",
     # By plugin/tests/client/test_docstring_examples.py:
     "import StreamingMLClient",
     "StreamingMLClient(client)",

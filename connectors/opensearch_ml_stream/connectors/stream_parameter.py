@@ -27,7 +27,7 @@ from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
-from opensearch_ml_stream.connectors.provider_errors import error_in, read_error, without_answer
+from opensearch_ml_stream.connectors.provider_errors import error_in, error_without_result, read_error, without_answer
 from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeTextDiff
 from opensearch_ml_stream.connectors.providers.openai_chat import ToolCalls
 from opensearch_ml_stream.connectors.providers.sagemaker import SAGEMAKER, sagemaker_spec
@@ -67,12 +67,24 @@ class EventRules:
 class CustomProvider:
     """Reads events by EventRules."""
 
-    __slots__ = ("_cumulative_text", "_finish", "_has_read", "_rules", "_tool_calls", "_usage", "_work")
+    __slots__ = (
+        "_cumulative_text",
+        "_finish",
+        "_has_answer",
+        "_has_read",
+        "_odd",
+        "_rules",
+        "_tool_calls",
+        "_usage",
+        "_work",
+    )
 
     def __init__(self, rules: EventRules) -> None:
         self._rules = rules
         self._finish: str | None = None
-        self._has_read = False
+        self._has_answer = False  # or part of one
+        self._has_read = False  # an event
+        self._odd: UpstreamError | None = None  # what may be an error, as long as nothing else has come
         self._usage: Usage | None = None
         self._tool_calls = ToolCalls()
         self._cumulative_text = CumulativeTextDiff()
@@ -96,7 +108,8 @@ class CustomProvider:
         if errors := self._values("error", kind, payload):
             return read_error(errors[0])
         self._has_read = True
-        text = "".join([event_fields.text(value) for value in self._values("text", kind, payload)])
+        texts = self._values("text", kind, payload)
+        text = "".join([event_fields.text(value) for value in texts])
         if rules.cumulative and text:
             text = self._cumulative_text.new_text(text)
         reasoning = "".join([event_fields.text(value) for value in self._values("reasoning", kind, payload)])
@@ -104,10 +117,11 @@ class CustomProvider:
         if text or reasoning or calls:
             chunks.append(Chunk(text, reasoning, calls))
         finish, usage = self._values("finish", kind, payload), self._values("usage", kind, payload)
-        if not (text or reasoning or calls or finish or usage) and (error := error_in(payload)) is not None:
+        is_answer = bool(text or reasoning or calls or finish or usage)
+        if not is_answer and (error := error_in(payload)) is not None:
             return error
-        for value in finish:
-            self._finish = native_finish_reason(value) or self._finish
+        self._note(payload, is_answer=is_answer or bool(texts))
+        self._read_finish(finish, chunks)
         for value in usage:
             self._usage = _usage(event_fields.mapping(value)).after(self._usage)
         if kind and kind in rules.end_kinds:
@@ -117,6 +131,18 @@ class CustomProvider:
     def end_of_input(self) -> Outcome:
         """Return a good ending after a finish reason, or if the rules allow the body to end without a terminator."""
         return self._ending() if self._rules.eof_ok or self._finish is not None else truncated()
+
+    def _note(self, payload: Any, *, is_answer: bool) -> None:
+        if is_answer:
+            self._has_answer, self._odd = True, None
+        elif not self._has_answer:
+            self._odd = self._odd or error_without_result(payload)
+
+    def _read_finish(self, values: list[Any], chunks: list[Chunk]) -> None:
+        for value in values:
+            self._finish = native_finish_reason(value) or self._finish
+        if values and self._finish is not None:
+            self._tool_calls.end(self._finish, chunks)
 
     def _values(self, part: str, kind: str, payload: Any) -> list[Any]:
         """Return the values that the part's path selects in this event, without nulls."""
@@ -132,7 +158,9 @@ class CustomProvider:
         calls = [call for value in values for call in (value if isinstance(value, list) else [value])]
         return self._tool_calls.read_all(event_fields.elements(calls))
 
-    def _ending(self) -> Ending:
+    def _ending(self) -> Outcome:
+        if self._odd is not None:
+            return self._odd
         return Ending(finish_reason(self._finish, self._rules.finish_words), self._finish, self._usage)
 
 

@@ -101,7 +101,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "ml-commons.md").read_text("utf-8")
 NAMED = [
     re.sub(r"\{\w+\}", "x", path)
     for line in PAGE.splitlines()
-    if "`test_missing_routes.py`" in line
+    if "`test_exception_handlers.py`" in line
     for path in re.findall(r"`[A-Z, ]*(/[\w/{}]+)`", line)
 ]
 

@@ -202,7 +202,8 @@ class Output:
             return
         if item.kind == "call":
             item.is_free_form = item.is_free_form or said.get("type") == _FREE_FORM
-            item.call_id = item.call_id or event_fields.name(said.get("call_id")) or event_fields.name(said.get("id"))
+            item.call_id = item.call_id or event_fields.name(said.get("call_id"))
+            item.id = item.id or event_fields.name(said.get("id"))
             if (called := event_fields.name(said.get("name"))) is not None:
                 self._announce(item, called, chunks)
         for channel, texts in _texts_of(item.kind, said).items():
@@ -293,7 +294,8 @@ class Output:
             return
         item.call = self._calls
         self._calls += 1
-        call = ToolCall(item.call, item.call_id, called, "".join(item.held), item.is_free_form)
+        id = item.call_id or (None if called is None else item.id)
+        call = ToolCall(item.call, id, called, "".join(item.held), item.is_free_form)
         self._held_chars -= len(call.arguments) if item.kind == "call" else 0
         item.held.clear()
         chunks.append(Chunk(tool_calls=(call,)))
@@ -304,7 +306,10 @@ def _is_other(item: _Item, said: Mapping[str, Any], *, is_done: bool) -> bool:
     id, call_id = event_fields.name(said.get("id")), event_fields.name(said.get("call_id"))
     if call_id is not None and item.call_id is not None:
         return call_id != item.call_id
-    return item.is_done and (not is_done or (id is not None and item.id is not None and id != item.id))
+    is_named_otherwise = id is not None and item.id is not None and id != item.id
+    if not item.is_done:
+        return is_named_otherwise and not is_done
+    return is_named_otherwise or not is_done
 
 
 def _match(items: Iterable[_Item], kind: _Kind, place: int, said: Mapping[str, Any]) -> _Item | None:
