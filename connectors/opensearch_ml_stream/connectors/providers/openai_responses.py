@@ -94,9 +94,12 @@ class _Item:
 
     def text(self, channel: Channel, number: int) -> AccumulatedText:
         """Return a text, a new one for the first that is told of it."""
-        if len(self.texts) >= event_fields.MAX_ELEMENTS:
-            raise ValueError("too many parts")
-        return self.texts.setdefault((channel, number), AccumulatedText())
+        text = self.texts.get((channel, number))
+        if text is None:
+            if len(self.texts) >= event_fields.MAX_ELEMENTS:
+                raise ValueError("too many parts")
+            text = self.texts[channel, number] = AccumulatedText()
+        return text
 
     def taken(self, channel: Channel) -> int:
         """Return how many characters were taken of a channel."""

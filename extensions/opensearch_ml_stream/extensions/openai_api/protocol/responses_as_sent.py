@@ -209,6 +209,7 @@ class SentEvents(WireFormat):
         self._by_id: dict[str, _Item] = {}
         self._by_place: dict[tuple[int, str], _Item] = {}
         self._call_ids: set[str] = set()
+        self._part_of_delta: _Part | None = None  # of the last one, while its item has been told and is not done
         self._room = max_chars
         self._is_over = False
 
@@ -370,6 +371,7 @@ class SentEvents(WireFormat):
 
     def _end(self, item: _Item, given: Mapping[str, Any], sent: Event | None, status: str) -> bytes:
         """Return the end of an item, with what was not told of it before."""
+        self._part_of_delta = None
         events = [] if item.is_told else [self._tell(item, given, is_last=True)]
         events.append(self._say_rest(item, given))
         events += [self._say(part, rest) for part in item.parts if (rest := part.known.end())]
@@ -417,6 +419,7 @@ class SentEvents(WireFormat):
         return last if last is not None and last.kind == kind else None
 
     def _new(self, kind: str, index: Any, given: Mapping[str, Any]) -> _Item:
+        self._part_of_delta = None
         source, id = index if type(index) is int else None, name(given.get("id"))
         place = max((item.index for item in self._items), default=-1) + 1
         if source is not None and place < source < event_fields.MAX_TOOL_CALLS:  # as it may be
@@ -458,14 +461,22 @@ class SentEvents(WireFormat):
 
     def _delta(self, sent: Event, channel: _Channel) -> bytes:
         payload: dict[str, Any] = sent.payload
-        begun, item = self._item_of(payload, channel)
-        added, part = self._part_of(payload, channel, item)
-        said = part.known.piece(text(payload.get("delta")))
+        part = self._part_of_delta
+        if part is not None and part.channel is channel and payload.items() >= part.place.items():
+            begun, repaired = b"", {}
+        else:
+            begun, item = self._item_of(payload, channel)
+            added, part = self._part_of(payload, channel, item)
+            begun += added
+            repaired = _differing(payload, part.place)
+            self._part_of_delta = part if item.is_told else None
+        delta = payload.get("delta")
+        said = part.known.piece(text(delta))
         part.told.append(said)
         self._room -= len(said)
-        if not said or not item.is_told:
-            return begun + added
-        return begun + added + self._pass(sent, _differing(payload, part.place | {"delta": said}))
+        if not said or self._part_of_delta is None:
+            return begun
+        return begun + self._pass(sent, repaired if said is delta else repaired | {"delta": said})
 
     def _text_done(self, sent: Event, channel: _Channel, member: str, given: dict[str, Any]) -> bytes:
         """Return an event that a text is done, with what was not told of it before; it tells all of the text."""
