@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import uvloop
 from integration_tests.support.certificates import Certificate, new_authority
 from integration_tests.support.conditions import PATIENCE_SECONDS
 from integration_tests.support.fake_provider import Act, FakeProvider, Gate
@@ -91,8 +90,6 @@ async def test_a_body_that_ends_with_its_connection_is_whole(upstream: Upstream,
 
 
 async def test_such_a_body_is_cut_off_without_a_close_notify(upstream: Upstream, tls: ssl.SSLContext) -> None:
-    if not isinstance(asyncio.get_running_loop(), uvloop.Loop):
-        pytest.skip("the standard library's loop does not say whether there was a close_notify")
     async with (
         AbruptServer(tls, CLOSING_HEAD + b"half") as server,
         upstream.open(post(server.url), CONFIG, {}, "connector") as response,
@@ -133,7 +130,7 @@ async def test_a_slow_reader_gets_the_whole_of_a_large_body(upstream: Upstream, 
 async def test_a_slow_reader_gets_the_whole_of_a_body_whose_connection_has_ended(
     upstream: Upstream, tls: ssl.SSLContext
 ) -> None:
-    body = BIG[: 200 * 1024]  # more than is read before a pause, less than the loop's TLS would hold then
+    body = BIG[: 200 * 1024]  # more than is read before a pause, less than sockets hold
     async with (
         AbruptServer(tls, CLOSING_HEAD + body, notifies=True) as server,
         upstream.open(post(server.url), CONFIG, {}, "connector") as response,

@@ -2,7 +2,9 @@
 
 import asyncio
 import ssl
+from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
 from opensearch_ml_stream.plugin.upstream.tls_contexts import PLAIN, TLSContexts
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.scripted_upstream import RESPONSE, SENT, fetch
+from tests.upstream.tls_ends import Provider, SecureTCP, contexts
 
 
 class FakeNetwork:
@@ -24,12 +27,10 @@ class FakeNetwork:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
         self.connects: list[tuple[str, int, dict[str, Any]]] = []
         self.transports: list[FakeTransport] = []
-        self.verified: list[tuple[ssl.SSLContext, str]] = []
         self._addresses = addresses
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(loop, "getaddrinfo", self._getaddrinfo)
         monkeypatch.setattr(loop, "create_connection", self._create_connection)
-        monkeypatch.setattr(loop, "start_tls", self._start_tls)
 
     async def _getaddrinfo(self, host: str, port: None, *, type: int) -> list[tuple[int, int, int, str, Any]]:
         return [(2, type, 6, "", (address, 0)) for address in self._addresses]
@@ -44,11 +45,22 @@ class FakeNetwork:
         connection.connection_made(transport)
         return transport, connection
 
-    async def _start_tls(
-        self, transport: FakeTransport, protocol: Connection, context: ssl.SSLContext, *, server_hostname: str, **_: Any
-    ) -> None:
-        self.verified.append((context, server_hostname))
-        raise ConnectionResetError
+
+class SecureNetwork(FakeNetwork):
+    """Its provider speaks TLS."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, server: ssl.SSLContext) -> None:
+        super().__init__(monkeypatch, "8.8.8.8")
+        self._server = server
+
+    async def _create_connection(
+        self, factory: Callable[[], Connection], address: str, port: int, **options: Any
+    ) -> tuple[FakeTransport, Connection]:
+        self.connects.append((address, port, options))
+        connection = factory()
+        transport = SecureTCP(connection, Provider(self._server), RESPONSE)
+        connection.connection_made(transport)
+        return transport, connection
 
 
 def client(settings: Settings | None = None) -> tuple[HTTPUpstream, TLSContexts]:
@@ -68,16 +80,19 @@ async def test_a_provider_is_reached_at_its_first_address(monkeypatch: pytest.Mo
     assert network.transports[0].written == [SENT]
 
 
-async def test_a_provider_over_tls_is_verified_for_its_name_by_the_context_of_its_route(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_provider_over_tls_is_trusted_by_the_context_of_its_route(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    network = FakeNetwork(monkeypatch, "8.8.8.8")
-    upstream, contexts = client()
-    with pytest.raises(UpstreamError, match="Connection reset"):
+    trusting, server = contexts(tmp_path)
+    network = SecureNetwork(monkeypatch, server)
+    upstream, trusted = client()
+    with pytest.raises(UpstreamError, match="is not trusted"):
         await fetch(upstream, get("https://provider.example:8443/"))
-    assert network.connects == [("8.8.8.8", 8443, {})]
-    assert network.verified == [(await contexts.get(PLAIN), "provider.example")]
-    assert network.verified[0][0].verify_mode is ssl.CERT_REQUIRED
+    assert (await trusted.get(PLAIN)).verify_mode is ssl.CERT_REQUIRED
+    monkeypatch.setattr(trusted, "_contexts", OrderedDict({PLAIN: trusting}))
+    for _ in range(2):
+        assert await fetch(upstream, get("https://provider.example:8443/")) == b"ok"
+    assert network.connects == [("8.8.8.8", 8443, {})] * 2
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 
 from opensearch_ml_stream.plugin.upstream.http1 import tls_connections
 from opensearch_ml_stream.plugin.upstream.http1.tls_connections import Peer, ResumableSessions
-from tests.upstream.certificates import handshake, issue
-
-HOST = "provider.example"
+from tests.upstream import tls_ends
+from tests.upstream.certificates import handshake
+from tests.upstream.tls_ends import HOST
 
 
 class Clock:
@@ -33,12 +33,7 @@ def sessions(clock: Clock) -> ResumableSessions:
 @pytest.fixture
 def contexts(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """A client's, which trusts the provider, and the provider's."""
-    authority = issue("authority", authority=True)
-    certificate = issue(HOST, authority)
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    (tmp_path / "provider.pem").write_text(certificate.pem + certificate.key_pem())
-    server.load_cert_chain(tmp_path / "provider.pem")
-    return ssl.create_default_context(cadata=authority.pem), server
+    return tls_ends.contexts(tmp_path)
 
 
 def agreed(contexts: tuple[ssl.SSLContext, ssl.SSLContext], session: ssl.SSLSession | None = None) -> ssl.SSLObject:

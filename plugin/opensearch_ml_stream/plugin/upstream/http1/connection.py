@@ -15,26 +15,20 @@ class Connection(asyncio.Protocol):
 
     Whatever the provider does on an idle connection makes it unusable: `on_unusable` is called then. `loop` is the one
     that it was opened in, kept because asking asyncio for it is a system call, which each request would make.
-
-    `transport` is the one to write to, `tcp` the one below it where the connection has TLS, else the same. Reading is
-    paused on `tcp`: what the loop's TLS still held at the end of a connection would be lost. `on_first_response` is
-    called once, when the first response comes.
     """
 
-    __slots__ = ("address", "idle_since", "loop", "on_first_response", "on_unusable", "tcp", "transport")
+    __slots__ = ("address", "idle_since", "loop", "on_unusable", "transport")
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.idle_since = 0.0
         self.on_unusable: Callable[[Connection], None] | None = None
-        self.on_first_response: Callable[[], None] | None = None
         self.transport: asyncio.Transport | None = None
-        self.tcp: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self.loop = asyncio.get_running_loop()
-        self.transport = self.tcp = cast(asyncio.Transport, transport)
+        self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         """Abort the connection: bytes without a request would be taken for the next response."""

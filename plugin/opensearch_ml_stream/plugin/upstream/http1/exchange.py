@@ -19,7 +19,6 @@ from opensearch_ml_stream.plugin.upstream.http1.response_head import (
     body_of,
 )
 
-PIECE_BYTES = 16 * 1024  # of a request over TLS; a TLS record has no more
 HIGH_WATER_BYTES = 64 * 1024  # with more unread bytes than this, reading from the provider is paused
 
 
@@ -51,7 +50,6 @@ class Exchange(asyncio.Protocol):
     __slots__ = (
         "_authority",
         "_body",
-        "_connection",
         "_failure",
         "_head_parser",
         "_heads",
@@ -62,7 +60,6 @@ class Exchange(asyncio.Protocol):
         "_pending",
         "_read_timeout",
         "_sink",
-        "_tcp",
         "_timed_out",
         "_timer",
         "_transport",
@@ -82,10 +79,8 @@ class Exchange(asyncio.Protocol):
         read_timeout: float = inf,
         method: str = "GET",
     ) -> None:
-        assert connection.transport is not None and connection.tcp is not None
-        self._connection = connection
+        assert connection.transport is not None
         self._transport = connection.transport
-        self._tcp = connection.tcp
         self._authority = authority
         self._read_timeout = read_timeout
         self._timed_out = network_errors.read_timed_out
@@ -136,7 +131,6 @@ class Exchange(asyncio.Protocol):
             and self._failure is None
             and not self._transport.is_closing()
             and self._transport.get_write_buffer_size() == 0
-            and self._tcp.get_write_buffer_size() == 0
         )
 
     @property
@@ -169,20 +163,7 @@ class Exchange(asyncio.Protocol):
     def begin(self, request: bytes) -> None:
         """Send a request, or its first part, without waiting."""
         self._transport.set_protocol(self)  # nothing is read before this
-        if self._tcp is self._transport or len(request) <= PIECE_BYTES:
-            self._transport.write(request)
-        else:
-            self._write_pieces(request)
-
-    def _write_pieces(self, request: bytes) -> None:
-        """Send a large request over TLS.
-
-        OpenSSL's buffer grows to the largest piece and never shrinks, and to what TCP does not take at once.
-        """
-        self._tcp.set_write_buffer_limits(2 * len(request))
-        view = memoryview(request)
-        for begin in range(0, len(request), PIECE_BYTES):
-            self._transport.write(view[begin : begin + PIECE_BYTES])
+        self._transport.write(request)
 
     async def next_head(self) -> Head:
         """Return the next head: interim ones (1xx), then the final one. UpstreamError if none comes."""
@@ -220,8 +201,8 @@ class Exchange(asyncio.Protocol):
         if self._paused:
             self._paused = False
             self._last_activity = self._loop.time()  # until now the reader was slow, not the provider
-            if not self._tcp.is_closing():
-                self._tcp.resume_reading()
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
         return data
 
     async def pump(self, sink: Sink) -> bool:
@@ -307,7 +288,7 @@ class Exchange(asyncio.Protocol):
         self._unread += len(data)
         if self._unread > HIGH_WATER_BYTES and not self._paused and not self.done:
             self._paused = True
-            self._tcp.pause_reading()
+            self._transport.pause_reading()
 
     def pause_writing(self) -> None:
         """Note that the transport's write buffer is full."""
@@ -344,9 +325,6 @@ class Exchange(asyncio.Protocol):
         except MalformedHead as error:
             self._fail(network_errors.not_http(self._authority, str(error)))
             return
-        if self._connection.on_first_response is not None:
-            self._connection.on_first_response()
-            self._connection.on_first_response = None
         self._heads.append(head)
         self.status = head.status
         self.headers = head.headers

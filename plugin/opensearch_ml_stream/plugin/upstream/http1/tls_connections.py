@@ -1,24 +1,26 @@
-"""TLS connections to providers, by the event loop's TLS.
+"""TLS connections to providers.
 
-New connections resume the sessions of earlier ones, and a limited number of handshakes is in progress at a time.
+The connections of a worker share one read buffer, where the event loop's TLS keeps one for each. New connections resume
+the sessions of earlier ones. Of handshakes a limited number is in progress at a time, and one step is made in a round
+of the loop, so that a burst of new connections stalls no stream.
 """
 
 import asyncio
 import ssl
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, OpenAt
+from opensearch_ml_stream.plugin.upstream.http1.tls_records import ReadBuffers, RecordLayer
+from opensearch_ml_stream.plugin.upstream.http1.tls_transport import TLSTransport
 
-# In progress at a time. A step of each may come in one round of the loop, and takes up to a millisecond of CPU.
-MAX_HANDSHAKES = 16
+MAX_HANDSHAKES = 16  # in progress at a time: each holds memory, and delays the steps of the others
 # A handshake counts for so long at most: peers that do not respond must not keep others waiting.
 COUNTED_SECONDS = 1.0
-HANDSHAKE_SECONDS = 24 * 3600.0  # the loop's own limit, longer than any connection_timeout
 
 MAX_SESSIONS = 256  # a session takes some 6 KiB
 # The certificate of a resumed session is not checked again: one that has expired is noticed after this.
@@ -93,12 +95,109 @@ def _is_resumable(session: ssl.SSLSession, version: str | None) -> bool:
     return session.has_ticket or (version != "TLSv1.3" and bool(session.id))
 
 
+class HandshakeSteps:
+    """Steps of handshakes, of which one is made in a round of the event loop: it takes up to a millisecond of CPU."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def make(self, step: Callable[[], None]) -> None:
+        """Make a step after those that wait."""
+        self._waiting.append(step)
+        if len(self._waiting) == 1:
+            asyncio.get_running_loop().call_soon(self._make_next)
+
+    def _make_next(self) -> None:
+        if len(self._waiting) > 1:
+            asyncio.get_running_loop().call_soon(self._make_next)
+        self._waiting.popleft()()
+
+
+class Handshake(asyncio.BufferedProtocol):
+    """The protocol of a TCP transport until TLS is agreed on it. Reading is paused while a step waits, and at the end.
+
+    `begin` comes first, once, then `finish`.
+    """
+
+    __slots__ = ("_buffers", "_outcome", "_received", "_records", "_steps", "_tcp")
+
+    def __init__(
+        self, tcp: asyncio.Transport, records: RecordLayer, buffers: ReadBuffers, steps: HandshakeSteps
+    ) -> None:
+        self._tcp = tcp
+        self._records = records
+        self._buffers = buffers
+        self._steps = steps
+        self._received = b""
+        self._outcome: asyncio.Future[bytes | Exception] = asyncio.get_running_loop().create_future()
+
+    def begin(self) -> None:
+        """Take over the transport, which is not closed."""
+        self._tcp.pause_reading()
+        self._tcp.set_protocol(self)
+        self._steps.make(self._step)
+
+    async def finish(self) -> bytes:
+        """Return the bytes behind the handshake. ssl.SSLError if it fails, OSError if the connection ends before."""
+        outcome = await self._outcome
+        if isinstance(outcome, Exception):
+            raise outcome
+        if self._tcp.is_closing():
+            raise ConnectionResetError
+        return outcome
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the next bytes are to be put."""
+        return self._buffers.ciphertext
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Keep bytes for the next step."""
+        self._received = bytes(self._buffers.ciphertext[:nbytes])
+        self._tcp.pause_reading()
+        self._steps.make(self._step)
+
+    def eof_received(self) -> bool:
+        """Fail, and let the transport close itself."""
+        self._end(ConnectionResetError())
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Fail."""
+        self._end(error or ConnectionResetError())
+
+    def _step(self) -> None:
+        if self._outcome.done() or self._tcp.is_closing():
+            return
+        received, self._received = self._received, b""
+        try:
+            rest = self._records.handshake(received)
+        except ssl.SSLError as error:
+            self._send()  # an alert, so that the peer can tell its operator why
+            self._tcp.close()
+            self._end(error)
+            return
+        self._send()
+        if rest is not None:
+            self._end(rest)
+        elif not self._tcp.is_closing():
+            self._tcp.resume_reading()
+
+    def _send(self) -> None:
+        if self._records.outgoing.pending:
+            self._tcp.write(self._records.outgoing.read())
+
+    def _end(self, outcome: bytes | Exception) -> None:
+        if not self._outcome.done():
+            self._outcome.set_result(outcome)
+
+
 class TLSConnector:
     """Opens TLS connections."""
 
     def __init__(self) -> None:
         self._sessions = ResumableSessions(time.monotonic)
-        self._object_class = _resuming(self._sessions)
+        self._buffers = ReadBuffers()
+        self._steps = HandshakeSteps()
         self._handshakes = asyncio.Semaphore(MAX_HANDSHAKES)
 
     async def open(
@@ -129,34 +228,11 @@ class TLSConnector:
             await self._handshake(peer, connection)
 
     async def _handshake(self, peer: Peer, connection: Connection) -> None:
-        if connection.tcp is None or connection.tcp.is_closing():  # the peer has hung up meanwhile
+        tcp = connection.transport
+        if tcp is None or tcp.is_closing():  # the peer has hung up meanwhile
             raise ConnectionResetError
-        peer.context.sslobject_class = self._object_class
-        transport = await connection.loop.start_tls(
-            connection.tcp,
-            connection,
-            peer.context,
-            server_hostname=peer.host,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS,
-        )
-        if transport is None:  # as above
-            raise ConnectionResetError
-        connection.transport = transport
-        # The tickets of TLS 1.3 come after the handshake, and before the first response.
-        connection.on_first_response = partial(self._sessions.learn, peer, transport.get_extra_info("ssl_object"))
-
-
-def _resuming(sessions: ResumableSessions) -> type[ssl.SSLObject]:
-    """Return the class of a client's end of a connection, which offers the peer its last session."""
-
-    class ResumingTLS(ssl.SSLObject):
-        _has_begun = False
-
-        def do_handshake(self) -> None:
-            if not self._has_begun:
-                self._has_begun = True
-                if self.server_hostname and (session := sessions.get(Peer(self.context, self.server_hostname))):
-                    self.session = session
-            super().do_handshake()
-
-    return ResumingTLS
+        records = RecordLayer(peer.context, peer.host, self._sessions.get(peer))
+        handshake = Handshake(tcp, records, self._buffers, self._steps)
+        handshake.begin()
+        received = await handshake.finish()
+        TLSTransport(tcp, records, self._buffers, connection, partial(self._sessions.learn, peer)).start(received)
