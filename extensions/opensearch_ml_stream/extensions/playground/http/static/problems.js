@@ -31,23 +31,17 @@ export function explained(error) {
 }
 
 function ofProvider(status, message) {
-  const said = ofRemote(message);
+  const said = ofRemote(status, message);
   if (status === 401 || status === 403) return { what: "The provider did not accept the model's key.", advice: `Give the model another one under Models. ${said}` };
   if (status === 404) return { what: "The provider does not know this model.", advice: `See which name and endpoint the model has under Models. ${said}` };
   if (status === 429) return { what: "The provider has had enough requests for now.", advice: `Try again later, or with another model. ${said}` };
   return { what: "The provider did not answer as it should.", advice: `Try again, or test the model under Models. ${said}` };
 }
 
-/** What a provider said, without the JSON around it. */
-function ofRemote(text) {
+/** What a provider said with its status, else what the sidecar says of the call. */
+function ofRemote(status, text) {
   const said = text.replace(/^Error from remote service: /, "");
-  try {
-    const { error, message } = JSON.parse(said);
-    const inner = (typeof error === "string" ? error : error?.message) ?? message;
-    return inner ? `The provider says: “${inner}”` : "";
-  } catch {
-    return sentence(said);
-  }
+  return status && !said.startsWith("Remote service returned") ? `The provider says: “${said}”` : sentence(said);
 }
 
 const sentence = (text) => (/[.!?…]$/.test(text) ? text : `${text}.`);
