@@ -253,13 +253,10 @@ def test_a_stream_may_have_so_many_tool_calls() -> None:
 
 def test_names_and_numbers_of_a_provider_are_not_kept_without_end() -> None:
     kinds = {
-        "anthropic/v1/messages": '{"type":"content_block_start","index":"%s","content_block":{"type":"tool_use",'
-        '"id":"a","name":"b"}}',
         "bedrock/converse": '{"contentBlockStart":{"contentBlockIndex":"%s","start":{"toolUse":{"toolUseId":"a",'
         '"name":"b"}}}}',
         "cohere/v2/chat": '{"type":"tool-call-start","index":"%s","delta":{"message":{"tool_calls":'
         '{"id":"a","function":{}}}}}',
-        "openai/v1/responses": '{"type":"response.function_call_arguments.delta","output_index":"%s","delta":"a"}',
     }
     for name, event in kinds.items():
         provider = SHIPPED.presets[name].reader()
@@ -268,3 +265,23 @@ def test_names_and_numbers_of_a_provider_are_not_kept_without_end() -> None:
             provider.read(Event("", (event % ("x" * 1_000)).encode()), chunks)
         provider.read(Event("", (event % "0").replace('"0"', "0").encode()), chunks)
         assert len(chunks) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "event"),
+    [
+        ("openai/v1/responses", '{"type":"response.output_text.delta","output_index":"%s","delta":"a"}'),
+        ("anthropic/v1/messages",
+         '{"type":"content_block_start","index":"%s","content_block":{"type":"tool_use","id":"a","name":"b"}}'),
+    ],
+)  # fmt: skip
+def test_an_index_that_is_no_number_is_not_kept(name: str, event: str) -> None:
+    provider = SHIPPED.presets[name].reader()
+    chunks: list[Chunk] = []
+    tracemalloc.start()
+    for number in range(50):
+        provider.read(Event("", (event % (f"{number:02}" * 50_000)).encode()), chunks)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(chunks) >= 50
+    assert kept < 1_000_000  # bytes, of the 5 million that came
