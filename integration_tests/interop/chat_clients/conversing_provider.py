@@ -351,6 +351,7 @@ _CONVERSE = Spoken(_converse_tools, _converse_whole, _converse_stream, "applicat
 # By a part of the path; whether it streams, None where the body says so.
 _PATHS: dict[str, tuple[Spoken, bool | None]] = {
     "/chat/completions": (Spoken(_function_names, _openai_whole, _openai_stream), None),
+    "/responses/input_tokens": (Spoken(_names, lambda _: {"input_tokens": INPUT_TOKENS}, _responses_stream), False),
     "/responses": (Spoken(_names, _responses_whole, _responses_stream), None),
     "/messages/count_tokens": (Spoken(_names, lambda _: {"input_tokens": INPUT_TOKENS}, _anthropic_stream), False),
     "/messages": (Spoken(_names, _anthropic_whole, _anthropic_stream), None),
