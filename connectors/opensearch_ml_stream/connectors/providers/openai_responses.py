@@ -47,6 +47,7 @@ from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
 from opensearch_ml_stream.connectors.provider_errors import read_error
 from opensearch_ml_stream.connectors.providers.accumulated_text import AccumulatedText
+from opensearch_ml_stream.connectors.providers.openai_output_items import OutputItem, OutputItems, match
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 MAX_HELD_CHARS = 1024 * 1024  # of the arguments of calls whose name has not come
@@ -76,21 +77,16 @@ _CHANNELS: Mapping[str, Channel] = {
 }  # fmt: skip
 
 
-@dataclass(slots=True, eq=False)
-class _Item:
+@dataclass(slots=True, eq=False, kw_only=True)
+class _Item(OutputItem):
     """An item of the output, and what has come of its texts, by their channel and number."""
 
-    kind: _Kind
-    index: int | None
-    id: str | None
     texts: dict[tuple[Channel, int], AccumulatedText] = field(default_factory=dict)
     call: int | None = None  # the index of the tool call that it is, once that has been told
-    call_id: str | None = None
     held: list[str] = field(default_factory=list)  # arguments of a call whose name has not come
     unnamed: Mapping[str, Any] | None = None  # a call without a name that is not done
     signature: str = ""
     is_free_form: bool = False  # a call with a text in place of arguments
-    is_done: bool = False
 
     def text(self, channel: Channel, number: int) -> AccumulatedText:
         """Return a text, a new one for the first that is told of it."""
@@ -109,15 +105,13 @@ class _Item:
 class Output:
     """The output of one response. Its methods append what is new to `chunks`."""
 
-    __slots__ = ("_by_id", "_by_place", "_calls", "_held_chars", "_items", "_missing")
+    __slots__ = ("_calls", "_held_chars", "_items", "_missing")
 
     def __init__(self) -> None:
-        self._items: list[_Item] = []
-        self._by_id: dict[str, _Item] = {}
-        self._by_place: dict[tuple[int, _Kind], _Item] = {}
+        self._items = OutputItems[_Item]()
         self._calls = 0
         self._held_chars = 0
-        self._missing: dict[_Kind, int] = {}  # at the end: how many characters more the whole output has
+        self._missing: dict[str, int] = {}  # at the end: how many characters more the whole output has
 
     def read_delta(self, payload: dict[str, Any], channel: Channel, chunks: list[Chunk]) -> None:
         """Read a delta."""
@@ -147,8 +141,8 @@ class Output:
         said = event_fields.mapping(payload.get("item"))
         if (kind := _KINDS.get(str(said.get("type")))) is None:
             return
-        item = self._find(kind, payload.get("output_index"), said.get("id"))
-        if item is None or _is_other(item, said, is_done=is_done):
+        item = self._items.find(kind, payload.get("output_index"), said.get("id"))
+        if item is None or item.is_other(said, is_done=is_done):
             item = self._new(kind, payload.get("output_index"), said.get("id"))
         self._read(item, said, chunks, is_done=is_done)
 
@@ -160,7 +154,7 @@ class Output:
         for place, one in enumerate(said[: event_fields.MAX_ELEMENTS]):
             if (kind := _KINDS.get(str(one.get("type")))) is None:
                 continue
-            item = _match(left, kind, place, one)
+            item = match(left, kind, place, one)
             if item is None:
                 item = self._new(kind, None, one.get("id"))
             else:
@@ -175,28 +169,15 @@ class Output:
         """Return the item and the number of the text that an event is of."""
         kind = _KIND_OF[channel]
         index, id = payload.get("output_index"), payload.get("item_id")
-        item = self._find(kind, index, id) or self._new(kind, index, id)
+        item = self._items.find(kind, index, id) or self._new(kind, index, id)
         number = payload.get("summary_index" if channel == "summary" else "content_index")
         return item, number if isinstance(number, int) else 0
-
-    def _find(self, kind: _Kind, index: Any, id: Any) -> _Item | None:
-        item = self._by_id.get(id) if isinstance(id, str) else None
-        if item is not None and item.kind == kind and (index is None or item.index in (None, index)):
-            return item
-        if isinstance(index, int):
-            return self._by_place.get((index, kind))
-        last = self._items[-1] if self._items else None
-        return last if last is not None and last.kind == kind else None
 
     def _new(self, kind: _Kind, index: Any, id: Any) -> _Item:
         if len(self._items) >= event_fields.MAX_TOOL_CALLS:
             raise ValueError("too many items")
-        item = _Item(kind, index if isinstance(index, int) else None, event_fields.name(id))
-        self._items.append(item)
-        if item.id is not None:
-            self._by_id[item.id] = item
-        if item.index is not None:
-            self._by_place[item.index, kind] = item
+        item = _Item(kind=kind, source=index if type(index) is int else None, id=event_fields.name(id))
+        self._items.add(item)
         return item
 
     def _read(self, item: _Item, said: dict[str, Any], chunks: list[Chunk], *, is_done: bool) -> None:
@@ -247,9 +228,9 @@ class Output:
                     self._missing[item.kind] -= len(rest)
                 self._append(item, channel, rest, chunks)
 
-    def _count_missing(self, output: Iterable[Mapping[str, Any]]) -> dict[_Kind, int]:
+    def _count_missing(self, output: Iterable[Mapping[str, Any]]) -> dict[str, int]:
         """Count by how many characters of each kind a whole output has more than was taken, in whatever items."""
-        missing: dict[_Kind, int] = dict.fromkeys(_KIND_OF.values(), 0)
+        missing: dict[str, int] = dict.fromkeys(_KIND_OF.values(), 0)
         for one in output:
             if (kind := _KINDS.get(str(one.get("type")))) in missing:
                 texts = _texts_of(kind, one)
@@ -304,31 +285,7 @@ class Output:
         chunks.append(Chunk(tool_calls=(call,)))
 
 
-def _is_other(item: _Item, said: Mapping[str, Any], *, is_done: bool) -> bool:
-    """Return whether an event is of another item than that at its place: some servers have one place for all."""
-    id, call_id = event_fields.name(said.get("id")), event_fields.name(said.get("call_id"))
-    if call_id is not None and item.call_id is not None:
-        return call_id != item.call_id
-    is_named_otherwise = id is not None and item.id is not None and id != item.id
-    if not item.is_done:
-        return is_named_otherwise and not is_done
-    return is_named_otherwise or not is_done
-
-
-def _match(items: Iterable[_Item], kind: _Kind, place: int, said: Mapping[str, Any]) -> _Item | None:
-    """Return which of the items that are not known yet in the whole output is this one of it."""
-    alike = [item for item in items if item.kind == kind]
-    call_id, id = event_fields.name(said.get("call_id")), event_fields.name(said.get("id"))
-    if call_id is not None:
-        alike = [item for item in alike if item.call_id in (None, call_id)]
-        if (same := next((item for item in alike if item.call_id == call_id), None)) is not None:
-            return same
-    same = next((item for item in alike if id is not None and item.id == id), None)
-    at_place = next((item for item in alike if item.index == place), None)
-    return same or at_place or next(iter(alike), None)
-
-
-def _texts_of(kind: _Kind, said: Mapping[str, Any]) -> dict[Channel, dict[int, str]]:
+def _texts_of(kind: str, said: Mapping[str, Any]) -> dict[Channel, dict[int, str]]:
     """Return the texts of an item, by their channels and numbers."""
     if kind == "call":
         member: Channel = "input" if said.get("type") == _FREE_FORM else "arguments"

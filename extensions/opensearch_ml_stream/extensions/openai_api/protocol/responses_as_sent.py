@@ -9,7 +9,7 @@ items of other types, such as those of tools that the provider runs, go on with 
 The last event waits until the stream has ended as it says.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from opensearch_ml_stream.connectors.decoding.event_fields import arguments, is_
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.event import Event
 from opensearch_ml_stream.connectors.providers.accumulated_text import AccumulatedText
+from opensearch_ml_stream.connectors.providers.openai_output_items import OutputItem, OutputItems, match
 from opensearch_ml_stream.connectors.syntax.jsontext import to_json
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.openai_api.protocol import responses_items as items
@@ -161,19 +162,15 @@ class _Part:
         return {**given, **beside, "type": channel.part, channel.member: "".join(self.told)}
 
 
-@dataclass(slots=True, eq=False)
-class _Item:
+@dataclass(slots=True, eq=False, kw_only=True)
+class _Item(OutputItem):
     """An item of the output. Of a call the client is told once it has a name and an id."""
 
-    kind: str
     index: int
-    source: int | None  # its index, as its provider has it
     own: dict[str, Any]  # members that are the same in all its events
-    id: str | None  # as its provider has it
-    call_id: str | None = None  # as its provider has it
     parts: list[_Part] = field(default_factory=list)
     is_told: bool = False
-    done: dict[str, Any] | None = None
+    done: dict[str, Any] = field(default_factory=dict)
 
     @property
     def call(self) -> _Part | None:
@@ -194,8 +191,7 @@ class _Item:
 class SentEvents(WireFormat):
     """The format of one stream of events that pass as they were sent, as far as they are well formed.
 
-    Items are told apart as the provider's reader does it (`openai_responses_output`): by ids that are the same in all
-    events, else by place and type.
+    Items are told apart as the provider's reader does it (`openai_output_items`).
     """
 
     content_type = CONTENT_TYPE
@@ -205,9 +201,7 @@ class SentEvents(WireFormat):
         self._begun: dict[str, Any] = {}  # the response, as it began
         self._last: Event | None = None
         self._number = 0  # of the next event
-        self._items: list[_Item] = []  # by their index
-        self._by_id: dict[str, _Item] = {}
-        self._by_place: dict[tuple[int, str], _Item] = {}
+        self._items = OutputItems[_Item]()
         self._call_ids: set[str] = set()
         self._part_of_delta: _Part | None = None  # of the last one, while its item has been told and is not done
         self._room = max_chars
@@ -291,8 +285,7 @@ class SentEvents(WireFormat):
             return begun + self._text_done(sent, channel, channel.member, {})
         if not kind.startswith("response."):  # an error, which is told with the end that it is
             return begun
-        id = payload.get("item_id")
-        item = self._by_id.get(id) if isinstance(id, str) else None
+        item = self._items.with_id(payload.get("item_id"))
         return begun + self._pass(sent, {} if item is None else _differing(payload, {"output_index": item.index}))
 
     # The response.
@@ -323,10 +316,10 @@ class SentEvents(WireFormat):
         if (kind := name(given.get("type"))) is None:
             return b""
         index = sent.payload.get("output_index")
-        item = self._find(kind, index, given.get("id"))
-        if item is None or _is_other(item, given, is_done=is_done):
+        item = self._items.find(kind, index, given.get("id"))
+        if item is None or item.is_other(given, is_done=is_done):
             item = self._new(kind, index, given)
-        if item.done is not None or (item.is_told and not is_done):  # which was told before
+        if item.is_done or (item.is_told and not is_done):  # which was told before
             return b""
         if is_done:
             return self._end(item, given, sent, "completed")
@@ -377,7 +370,7 @@ class SentEvents(WireFormat):
         events += [self._say(part, rest) for part in item.parts if (rest := part.known.end())]
         if item.kind == _ARGUMENTS.item and not item.parts[0].told and status == "completed":  # clients parse them
             events.append(self._say(item.parts[0], "{}"))
-        item.done = item.whole(given, status)
+        item.done, item.is_done = item.whole(given, status), True
         members = {"output_index": item.index, "item": item.done}
         if sent is None:
             events.append(self._write(_ITEM_DONE, members))
@@ -393,30 +386,21 @@ class SentEvents(WireFormat):
         for place, one in enumerate(given):
             if (kind := name(one.get("type"))) is None:
                 continue
-            item = _match(left, kind, place, one)
+            item = match(left, kind, place, one)
             if item is not None:
                 left.remove(item)
             elif any(_is_same(item, one) for item in known):  # a second time
                 continue
             else:
                 item = self._new(kind, None, one)
-            if item.done is None:
+            if not item.is_done:
                 events.append(self._end(item, one, None, status))
             output[item.index] = item.whole(one, status)
         for item in left:
-            if item.done is None:
+            if not item.is_done:
                 events.append(self._end(item, {}, None, status))
-            output[item.index] = item.done or {}
+            output[item.index] = item.done
         return b"".join(events), [output[index] for index in sorted(output)]
-
-    def _find(self, kind: str, index: Any, id: Any) -> _Item | None:
-        item = self._by_id.get(id) if isinstance(id, str) else None
-        if item is not None and item.kind == kind and (index is None or item.source in (None, index)):
-            return item
-        if type(index) is int:
-            return self._by_place.get((index, kind))
-        last = self._items[-1] if self._items else None
-        return last if last is not None and last.kind == kind else None
 
     def _new(self, kind: str, index: Any, given: Mapping[str, Any]) -> _Item:
         self._part_of_delta = None
@@ -425,21 +409,17 @@ class SentEvents(WireFormat):
         if source is not None and place < source < event_fields.MAX_TOOL_CALLS:  # as it may be
             place = source
         own: dict[str, Any] = {"type": kind}
-        if id is not None and id not in self._by_id:
+        if id is not None and self._items.with_id(id) is None:
             own["id"] = id
         elif kind in _PREFIXES:
             own["id"] = f"{_PREFIXES[kind]}_{self._made.token}_{place}"
         if kind == "message":
             own["role"] = "assistant"
-        item = _Item(kind, place, source, own, id)
+        item = _Item(kind=kind, index=place, source=source, own=own, id=id)
         if channel := _OF_CALLS.get(kind):
             item.call_id = name(given.get("call_id"))
             self._add_part(item, channel, None)
-        self._items.append(item)
-        if id is not None:
-            self._by_id[id] = item
-        if source is not None:
-            self._by_place[source, kind] = item
+        self._items.add(item)
         return item
 
     # Texts.
@@ -515,8 +495,8 @@ class SentEvents(WireFormat):
 
     def _item_of(self, payload: Mapping[str, Any], channel: _Channel) -> tuple[bytes, _Item]:
         """Return the item that an event of a text is of, and the event that begins it if there is none to add to."""
-        item = self._find(channel.item, payload.get("output_index"), payload.get("item_id"))
-        if item is not None and item.done is None:
+        item = self._items.find(channel.item, payload.get("output_index"), payload.get("item_id"))
+        if item is not None and not item.is_done:
             return b"", item
         item = self._new(channel.item, payload.get("output_index"), {"id": payload.get("item_id")})
         return self._tell(item, {}), item
@@ -617,36 +597,12 @@ def _texts(kind: str, parts: Sequence[_Part], given: Mapping[str, Any]) -> dict[
     return members
 
 
-def _is_other(item: _Item, given: Mapping[str, Any], *, is_done: bool) -> bool:
-    """Return whether an event is of another item than that at its place: some servers have one place for all."""
-    call_id, id = name(given.get("call_id")), name(given.get("id"))
-    if call_id is not None and item.call_id is not None:
-        return call_id != item.call_id
-    is_named_otherwise = id is not None and item.id is not None and id != item.id
-    if item.done is None:
-        return is_named_otherwise and not is_done
-    return is_named_otherwise or not is_done
-
-
 def _is_same(item: _Item, given: Mapping[str, Any]) -> bool:
     """Return whether the ids say that this is an item of the whole output."""
     call_id, id = name(given.get("call_id")), name(given.get("id"))
     if id is not None and item.id is not None:
         return item.id == id
     return call_id is not None and item.call_id == call_id
-
-
-def _match(left: Iterable[_Item], kind: str, place: int, given: Mapping[str, Any]) -> _Item | None:
-    """Return which of the items is this one of the whole output."""
-    alike = [item for item in left if item.kind == kind]
-    call_id, id = name(given.get("call_id")), name(given.get("id"))
-    if call_id is not None:
-        if (same := next((item for item in alike if item.call_id == call_id), None)) is not None:
-            return same
-        alike = [item for item in alike if item.call_id is None]
-    same = next((item for item in alike if id is not None and item.id == id), None)
-    at_place = next((item for item in alike if item.source == place), None)
-    return same or at_place or next(iter(alike), None)
 
 
 def _begin_with_text(chunks: Chunks) -> bool:
